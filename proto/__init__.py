@@ -1,0 +1,1 @@
+"""The Caffe-compatible schema."""
