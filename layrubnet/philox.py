@@ -22,10 +22,13 @@ W0, W1 = 0x9E3779B9, 0xBB67AE85  # what the key grows by, each round
 ROUNDS = 10
 MASK = 0xFFFFFFFF
 
+# Zero-dimensional arrays: a Python integer would be converted anew in each of 100 calls a chunk.
+_M0, _M1, _MASK, _HALF = (np.asarray(value, np.uint64) for value in (M0, M1, MASK, 32))
+
 SCRATCH_ROWS = 6
 """Rows of 64-bit words that :func:`fill_uint32` works in: four of state, two of products."""
 
-SCRATCH_WORDS = SCRATCH_ROWS * 1024
+SCRATCH_WORDS = SCRATCH_ROWS * 4096
 """A scratch size (in 64-bit words) whose chunks stay in a core's cache."""
 
 
@@ -97,14 +100,14 @@ def _rounds(work: NDArray[np.uint64], k0: int, k1: int) -> None:
     """
     c0, c1, c2, c3, p0, p1 = work
     for _ in range(ROUNDS):
-        np.multiply(c0, M0, out=p0)
-        np.multiply(c2, M1, out=p1)
-        np.right_shift(p1, 32, out=c0)
+        np.multiply(c0, _M0, out=p0)
+        np.multiply(c2, _M1, out=p1)
+        np.right_shift(p1, _HALF, out=c0)
         np.bitwise_xor(c0, c1, out=c0)
         np.bitwise_xor(c0, k0, out=c0)
-        np.bitwise_and(p1, MASK, out=c1)
-        np.right_shift(p0, 32, out=c2)
+        np.bitwise_and(p1, _MASK, out=c1)
+        np.right_shift(p0, _HALF, out=c2)
         np.bitwise_xor(c2, c3, out=c2)
         np.bitwise_xor(c2, k1, out=c2)
-        np.bitwise_and(p0, MASK, out=c3)
+        np.bitwise_and(p0, _MASK, out=c3)
         k0, k1 = (k0 + W0) & MASK, (k1 + W1) & MASK
