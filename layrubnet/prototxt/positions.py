@@ -32,6 +32,7 @@ class Position:
     file: str
     line: int
     column: int
+    field: str = "layer"  # the name of the field that begins there
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
@@ -101,16 +102,18 @@ def _message(tokens: Iterator[_Token], path: Path) -> Iterator[tuple[Path, int]]
 def locate(text: str, file: str, names: Iterable[str], under: Path = ()) -> tuple[Position, ...]:
     """Return where the fields with one of these names begin, in the message at path ``under``."""
     wanted = frozenset(names)
-    offsets = [
-        offset for path, offset in scan(text) if path[:-1] == under and path[-1][0] in wanted
+    starts = [
+        (path[-1][0], offset)
+        for path, offset in scan(text)
+        if path[:-1] == under and path[-1][0] in wanted
     ]
     places = []
     line, line_start, done = 1, 0, 0
-    for offset in offsets:
+    for name, offset in starts:
         breaks = text.count("\n", done, offset)
         if breaks:
             line += breaks
             line_start = text.rfind("\n", done, offset) + 1
         done = offset
-        places.append(Position(file, line, offset - line_start + 1))
+        places.append(Position(file, line, offset - line_start + 1, name))
     return tuple(places)
