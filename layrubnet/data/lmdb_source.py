@@ -37,6 +37,8 @@ class LmdbSource:
     sources on the same path share one environment.
     """
 
+    _closed = True  # until it is open
+
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
         self._real = os.path.realpath(path)
@@ -86,6 +88,9 @@ class LmdbSource:
         self._cursor.close()
         self._txn.abort()
         self._release()
+
+    def __del__(self) -> None:
+        self.close()
 
     def _jump(self, index: int) -> None:
         """Put the cursor on the last remembered record at or before ``index``."""
