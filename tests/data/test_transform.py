@@ -49,7 +49,7 @@ def test_mean_then_scale() -> None:
 
 def test_a_mean_per_channel() -> None:
     out = transformed(made(mean_value=[1, 2, 3]), IMAGE)
-    np.testing.assert_array_equal(out, IMAGE - np.float32([[[1]], [[2]], [[3]]]))
+    np.testing.assert_array_equal(out, IMAGE - np.arange(1, 4, dtype=np.float32).reshape(3, 1, 1))
 
 
 def test_the_centre_is_cropped_in_test() -> None:
