@@ -72,8 +72,7 @@ class LmdbSource:
         try:
             if self._at < 0 or not 0 <= index - self._at <= STRIDE:
                 self._jump(index)
-            while self._at < index:
-                self._step()
+            self._advance(index)
             key, value = self._cursor.item()
         except self._lmdb.Error as error:
             self._at = -1
@@ -105,11 +104,16 @@ class LmdbSource:
         self._at = anchor * STRIDE
         self._remember()
 
-    def _step(self) -> None:
-        if not self._cursor.next():
-            raise self._lmdb.Error("the records end early")
-        self._at += 1
-        self._remember()
+    def _advance(self, index: int) -> None:
+        """Walk on to ``index``, remembering keys on the way."""
+        move = self._cursor.next
+        while self._at < index:
+            stop = min(index, (self._at // STRIDE + 1) * STRIDE)
+            for _ in range(stop - self._at):
+                if not move():
+                    raise self._lmdb.Error("the records end early")
+            self._at = stop
+            self._remember()
 
     def _remember(self) -> None:
         if self._at == len(self._anchors) * STRIDE:
