@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from layrubnet.errors import DataError
 from layrubnet.philox import MASK, philox_words
 from layrubnet.proto import TRAIN
+from layrubnet.prototxt.weights import read_blob
 
 DRAW_TRANSFORM = 0
 """The number of the draw that crop and mirror use; see :meth:`Transformer.draw`."""
@@ -151,8 +152,6 @@ class Transformer:
 
 
 def _read_mean(path: str) -> NDArray[np.float32]:
-    from layrubnet.prototxt.weights import read_blob
-
     blob = np.asarray(read_blob(path), np.float32)
     while blob.ndim > 3 and blob.shape[0] == 1:
         blob = blob[0]
