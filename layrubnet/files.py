@@ -8,6 +8,8 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+from layrubnet.errors import LayrubError
+
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -15,18 +17,23 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     The file is synced before it is renamed and the folder after, so that a file under its final
     name is complete even after a power cut. On any exception the temporary file is removed and
-    an older file of that name stays as it was. Missing folders are made.
+    an older file of that name stays as it was. Missing folders are made. What the system refuses
+    (no space, no permission) is raised as :class:`~layrubnet.errors.LayrubError`.
     """
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+            raise LayrubError(f"cannot be written: {reason}", where=str(target)) from None
         raise
     _sync_folder(target.parent)
 

@@ -78,6 +78,12 @@ def read_solver(
     return solver
 
 
+def to_text(message: Any) -> str:
+    """Return a message as Caffe's tools write it (whole floats without ``.0``)."""
+    text = text_format.MessageToString(message)
+    return re.sub(r"(?m)^( *\w+: -?\d+)\.0$", r"\1", text)
+
+
 def layer_positions(text: str, filename: str, under: FieldPath = ()) -> Positions:
     """Return where the layers of a net begin; ``under`` leads to a net inside a solver."""
     text = text.removeprefix("\ufeff")
