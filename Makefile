@@ -17,9 +17,10 @@ DEV_READY := $(VENV)/.ready-dev
 SUBPACKAGES := layers solvers memory comm proto
 TYPES := build/types/layrubnet
 
-# One BLAS thread per test process: more would fight over the cores.
+# One BLAS thread per test process: more would fight over the cores. `worksteal` keeps the tests
+# of a file together where it can, so that they share what their fixtures build.
 PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 \
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -rfEs --durations=10
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -rfEs --durations=10
 
 MNIST := examples/mnist
 MNIST_ITERATIONS := 1500

@@ -28,9 +28,6 @@ DATA_SUFFIXES = {".proto", ".binpb", ".cu", ".typed"}
 # Packages that only extras bring: importing layrubnet must not need them.
 OPTIONAL = ["lmdb", "h5py", "cv2", "cupy", "mpi4py", "matplotlib", "rich", "tensorboardX"]
 
-# One worker builds the wheel once for all tests of this file.
-pytestmark = pytest.mark.xdist_group("packaging")
-
 
 def _run(*command: str | Path, cwd: Path, **environment: str) -> str:
     """Run a command without this process's PYTHONPATH and return what it prints."""
