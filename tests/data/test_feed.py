@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -190,18 +189,15 @@ def test_grey_among_colour_is_named() -> None:
     take(batches(force_gray=True), 1)
 
 
-def threads() -> list[str]:
-    return [t.name for t in threading.enumerate() if t.name.startswith("layrubnet")]
-
-
 def test_closing_ends_the_thread_and_the_source() -> None:
     source = Listed(images())
     batches = Batches(source, Transformer(TransformationParameter(), TRAIN), BATCH)
     take(batches, 1)
-    assert threads() == ["layrubnet-prefetch"]
+    thread = batches._running[0]._thread
+    assert thread.is_alive()
     batches.close()
     batches.close()
-    assert threads() == []
+    assert not thread.is_alive()
     assert source.closed
     with pytest.raises(ValueError, match="closed"):
         take(batches, 1)
@@ -211,9 +207,10 @@ def test_forgotten_batches_end_too() -> None:
     source = Listed(images())
     batches = Batches(source, Transformer(TransformationParameter(), TRAIN), BATCH)
     take(batches, 1)
+    thread = batches._running[0]._thread
     del batches
     gc.collect()
-    assert threads() == []
+    assert not thread.is_alive()
     assert source.closed
 
 
