@@ -1,1 +1,1 @@
-
+"""Where every buffer of a program lies: planning, placement, reports."""

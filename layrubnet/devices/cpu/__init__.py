@@ -1,1 +1,1 @@
-
+"""The CPU device: NumPy is the reference for every operation."""

@@ -1,0 +1,42 @@
+"""ReLU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from layrubnet.engine.contract import Contract, Flops, Needs, TensorType
+from layrubnet.engine.io import IO
+from layrubnet.engine.layer import Layer, register
+
+
+@register("ReLU")
+class ReLU(Layer):
+    """y = max(x, 0) + negative_slope * min(x, 0)
+
+    The gradient needs the sign of y only (for negative_slope >= 0), so x need not be kept::
+
+        layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+    """
+
+    accepts_extent = True
+
+    def setup(self) -> None:
+        self.slope: float = self.spec.relu_param.negative_slope
+
+    def infer(self, bottoms: Sequence[TensorType]) -> Contract:
+        (x,) = bottoms
+        return Contract(
+            tops=(x,),
+            backward_data=Needs(tops=(0,)) if self.slope >= 0 else Needs(bottoms=(0,)),
+            inplace={0: 0},
+            inplace_diff={0: 0},
+            flops=Flops(forward=x.count, backward_data=x.count),
+        )
+
+    def forward(self, ops: Any, io: IO) -> None:
+        ops.relu_forward(io.x[0], self.slope, io.y[0])
+
+    def backward_data(self, ops: Any, io: IO) -> None:
+        sign = io.y[0] if self.slope >= 0 else io.x[0]
+        ops.relu_backward(sign, io.dy[0], self.slope, io.dx[0])

@@ -1,0 +1,35 @@
+"""Elementwise activations on the CPU. Every backward may run in place (dx the same as dy)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from layrubnet.devices.cpu.basic import BasicOps
+from layrubnet.devices.cpu.blocks import BLOCK, Array, blocks
+
+
+class ActivationOps(BasicOps):
+    """Forward and backward of activations, in blocks."""
+
+    def relu_forward(self, x: Array, slope: float, y: Array) -> None:
+        """y = x where x > 0, slope * x elsewhere"""
+        if slope == 0:
+            np.maximum(x, np.float32(0), out=y)
+            return
+        t = self.temporary(x)
+        for xb, yb in blocks(x, y):
+            tb = t[: xb.size]
+            np.minimum(xb, np.float32(0), out=tb)
+            np.multiply(tb, np.float32(slope), out=tb)
+            np.maximum(xb, np.float32(0), out=yb)
+            np.add(yb, tb, out=yb)
+
+    def relu_backward(self, y: Array, dy: Array, slope: float, dx: Array) -> None:
+        """dx = dy where y > 0, slope * dy elsewhere (a positive slope keeps y's sign: y tells)"""
+        positive = self.scratch(min(y.size, BLOCK), "bool")
+        for yb, dyb, dxb in blocks(y, dy, dx):
+            keep = positive[: yb.size]
+            np.less_equal(yb, np.float32(0), out=keep)
+            if dxb.ctypes.data != dyb.ctypes.data:
+                np.copyto(dxb, dyb)
+            np.multiply(dxb, np.float32(slope), out=dxb, where=keep)

@@ -1,0 +1,21 @@
+"""All operations of the CPU device, family by family (one file each)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from layrubnet.devices.cpu.activation import ActivationOps
+from layrubnet.devices.cpu.gemm import GemmOps
+from layrubnet.devices.scratch import ScratchAllocator
+
+
+class CpuOps(ActivationOps, GemmOps):
+    """The mathematics of the CPU device; ``xp`` is the array library custom layers may use."""
+
+    BASE_SCRATCH = 512 * 1024
+    """Bytes each instruction may use without declaring them: block temporaries."""
+
+    xp = np
+
+    def __init__(self) -> None:
+        self.scratch = ScratchAllocator()

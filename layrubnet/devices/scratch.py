@@ -1,0 +1,60 @@
+"""Temporary memory for one instruction, taken from a region that the plan reserved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from layrubnet.engine.contract import ITEM_BYTES
+from layrubnet.errors import ContractError
+
+_ALIGNMENT = 64
+
+
+class ScratchAllocator:
+    """Hands out arrays one after the other; ``reset`` at the start of every instruction.
+
+    The same sequence of requests gets the same arrays again, so a step creates no objects after
+    the first. What an array holds is undefined.
+    """
+
+    def __init__(self) -> None:
+        self._view: Callable[[int, Sequence[int], str], Any] | None = None
+        self._offset = 0
+        self._limit = 0
+        self._cache: dict[tuple[int, tuple[int, ...], str], Any] = {}
+        self.owner = ""
+
+    def bind(self, view: Callable[[int, Sequence[int], str], Any]) -> None:
+        """Use a region: ``view(offset, shape, dtype)`` makes an array in it."""
+        self._view = view
+        self._cache = {}
+
+    def reset(self, limit: int, owner: str = "") -> None:
+        """Start an instruction that may use ``limit`` bytes."""
+        self._offset, self._limit, self.owner = 0, limit, owner
+
+    @property
+    def left(self) -> int:
+        """Bytes that the current instruction may still take."""
+        return self._limit - self._offset
+
+    def __call__(self, shape: Sequence[int] | int, dtype: str = "float32") -> Any:
+        """Return an array of this shape; :class:`ContractError` if the declared bytes run out."""
+        dims = (shape,) if isinstance(shape, int) else tuple(shape)
+        key = (self._offset, dims, dtype)
+        nbytes = math.prod(dims) * ITEM_BYTES[dtype]
+        if self._offset + nbytes > self._limit:
+            raise ContractError(
+                f"layer {self.owner!r} takes more scratch than it declared",
+                expected=f"at most {self._limit} bytes",
+                got=f"{self._offset + nbytes} bytes",
+                hint="return the bytes from the layer's prepare()",
+            )
+        array = self._cache.get(key)
+        if array is None:
+            assert self._view is not None
+            array = self._cache[key] = self._view(self._offset, dims, dtype)
+        self._offset += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        return array

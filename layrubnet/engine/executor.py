@@ -1,0 +1,209 @@
+"""Run a program on a device. Every array is bound before the first step; a step allocates none."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from layrubnet.devices.base import Device
+from layrubnet.engine.buffers import COUNTERS, LOSS, SCALARS
+from layrubnet.engine.graph import Node
+from layrubnet.engine.io import IO, Named, RandomSource, Slots
+from layrubnet.engine.program import Instruction, Operand, Program, Slot
+from layrubnet.engine.updates import UpdateRule
+from layrubnet.memory.plan import Plan
+
+Hook = Callable[[Instruction], None]
+_LAYER_OPS = ("load", "forward", "backward_data", "backward_weights", "update_state")
+
+
+class Executor:
+    """A program with memory behind it.
+
+    ``external``: arrays of another executor for some buffers (shared parameters); the plan then
+    has no place for them. ``seed``: base of all random draws of layers.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        plan: Plan,
+        device: Device,
+        *,
+        seed: int,
+        rule: UpdateRule | None = None,
+        external: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.program, self.plan, self.device = program, plan, device
+        self.rule, self.seed = rule, seed
+        self.memory = device.allocate(plan.nbytes)
+        self.external = dict(external or {})
+        self.extents: dict[str, int] = {}
+        self.arrays: dict[str, Any] = dict(self.external)
+        for name, buffer in program.buffers.items():
+            if name not in self.arrays:
+                array = device.view(self.memory, plan.offsets[name], buffer.shape, buffer.dtype)
+                self.arrays[name] = array
+                if buffer.fill:
+                    device.ops.fill(array, buffer.fill)
+        self._nodes = {node.name: node for node in program.graph.nodes}
+        self._bound = {
+            name: [(i, self._bind(i)) for i in section]
+            for name, section in program.sections.items()
+        }
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def run(
+        self,
+        section: str,
+        *,
+        layers: frozenset[str] | None = None,
+        hook: Hook | None = None,
+    ) -> None:
+        """Run a section (of some layers only, if given); ``hook`` is called after each step."""
+        scratch = self.device.ops.scratch
+        scratch.bind(self._scratch_view)
+        granted = self.device.base_scratch
+        for instruction, step in self._bound.get(section, ()):
+            if layers is not None and instruction.target not in layers:
+                continue
+            scratch.reset(max(granted, instruction.scratch), instruction.target)
+            step()
+            if hook is not None:
+                hook(instruction)
+
+    def _scratch_view(self, offset: int, shape: Any, dtype: str) -> Any:
+        return self.device.view(self.memory, self.plan.scratch_offset + offset, shape, dtype)
+
+    def array(self, operand: Operand) -> Any:
+        """The array of an operand, cut to its run-time extent."""
+        array = self.arrays[operand.buffer]
+        if array.shape != operand.shape:
+            array = array.reshape(operand.shape)
+        if operand.extent is not None:
+            array = array[: self.extents.get(operand.extent, operand.shape[0])]
+        return array
+
+    @property
+    def loss(self) -> float:
+        """The weighted sum of losses of the last forward (0 for a net without loss)."""
+        if LOSS not in self.arrays:
+            return 0.0
+        return float(self.device.download(self.arrays[LOSS])[0])
+
+    def set_scalar(self, slot: int, value: float) -> None:
+        """Set one of the values the update section reads (learning rate, step number, ...)."""
+        self.device.ops.set_item(self.arrays[SCALARS], slot, value)
+
+    def set_counters(self, iteration: int, micro_batch: int, rank: int = 0) -> None:
+        """Set what random draws depend on besides the seed and the layer."""
+        if COUNTERS in self.arrays:
+            for slot, value in enumerate((iteration, micro_batch, rank)):
+                self.device.ops.set_item(self.arrays[COUNTERS], slot, value)
+
+    # -- binding ---------------------------------------------------------------------------------
+
+    def _bind(self, instruction: Instruction) -> Callable[[], None]:
+        if instruction.op in _LAYER_OPS:
+            return self._bind_layer(instruction)
+        return self._bind_plain(instruction)
+
+    def _bind_layer(self, instruction: Instruction) -> Callable[[], None]:
+        node = self._nodes[instruction.target]
+        method = getattr(node.layer, instruction.op)
+        ops = self.device.ops
+        if any(o.extent for o in instruction.operands()):
+
+            def run_with_extents() -> None:
+                io = self._io(instruction, node)
+                method(ops, io)
+                self._note_extents(node, io)
+
+            return run_with_extents
+        io = self._io(instruction, node)
+        return lambda: method(ops, io)
+
+    def _note_extents(self, node: Node, io: IO) -> None:
+        for top, extent in io.extents.items():
+            name = node.tops[top].type.extent
+            if name is not None:
+                self.extents[name] = extent
+
+    def _io(self, instruction: Instruction, node: Node) -> IO:
+        slots, contract = instruction.slots, node.contract
+        what = f"{node.layer.where} ({node.layer.type}), {instruction.op}:"
+        # A layer that determines an extent gets the whole bound to write into.
+        whole = instruction.op == "forward" and self._determines_extent(node)
+        counters = self._slot(slots.get("counters", ()), cut=False)
+        return IO(
+            x=Slots(self._slot(slots.get("x", ())), f"{what} bottom"),
+            y=Slots(self._slot(slots.get("y", ()), cut=not whole), f"{what} top"),
+            w=Slots(self._slot(slots.get("w", ())), f"{what} blob"),
+            dx=self._slot(slots.get("dx", ())),
+            dy=self._slot(slots.get("dy", ())),
+            dw=self._slot(slots.get("dw", ())),
+            saved=self._named((s.name for s in contract.saved), slots.get("saved", ()), what),
+            state=self._named((s.name for s in contract.state), slots.get("state", ()), what),
+            accumulate=instruction.accumulate,
+            chunk=instruction.chunk,
+            random=RandomSource(self._key(node), counters[0]) if counters else None,
+        )
+
+    def _determines_extent(self, node: Node) -> bool:
+        known = {v.type.extent for v in node.bottoms}
+        return any(v.type.extent not in known for v in node.tops if v.type.extent)
+
+    def _slot(self, slot: tuple[Slot, ...], *, cut: bool = True) -> tuple[Any, ...]:
+        made = []
+        for operand in slot:
+            if operand is None:
+                made.append(None)
+            elif cut:
+                made.append(self.array(operand))
+            else:
+                made.append(self.arrays[operand.buffer].reshape(operand.shape))
+        return tuple(made)
+
+    def _named(self, names: Iterable[str], slot: tuple[Slot, ...], what: str) -> Named:
+        arrays = self._slot(slot)
+        found = {n: a for n, a in zip(names, arrays, strict=False) if a is not None}
+        return Named(found, f"{what} value")
+
+    def _key(self, node: Node) -> tuple[int, int]:
+        return (self.seed & 0xFFFFFFFF, zlib.crc32(node.name.encode()))
+
+    def _bind_plain(self, instruction: Instruction) -> Callable[[], None]:
+        ops, values = self.device.ops, instruction.values
+        x = self._slot(instruction.slots.get("x", ()))
+        y = self._slot(instruction.slots.get("y", ()))
+        match instruction.op:
+            case "seed":
+                return lambda: ops.fill(y[0], values[0])
+            case "zero":
+                return lambda: ops.fill(y[0], 0.0)
+            case "copy":
+                return lambda: ops.copy(x[0], y[0])
+            case "fetch_loss":
+                return lambda: ops.weighted_sum(x, values, y[0])
+            case "accumulate":
+                return lambda: ops.add(x[0], x[1], y[0])
+            case "norm":
+                return lambda: ops.global_norm(x, y[0])
+            case "clip":
+                return lambda: ops.clip_by_norm(x[1], x[0], values[0])
+            case "normalise":
+                return lambda: ops.scale_in_place(x[0], values[0])
+            case "regularise":
+                rule = self.rule
+                assert rule is not None
+                kind = rule.regularization_type
+                return lambda: ops.regularise(x[0], x[1], values[0], kind)
+            case "update":
+                rule = self.rule
+                assert rule is not None
+                history = self._slot(instruction.slots.get("history", ()))
+                lr_mult = values[0]
+                return lambda: rule.update(ops, y[0], x[1], history, x[0], lr_mult)
+        raise AssertionError(instruction.op)

@@ -1,0 +1,342 @@
+"""Lower a graph to a program: instructions with explicit reads and writes.
+
+All numeric choices are made here (which formula, which chunk, overwrite or accumulate), so that
+no later decision about memory can change a bit of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from layrubnet.engine.buffers import BufferTable
+from layrubnet.engine.contract import Needs, Scratch
+from layrubnet.engine.graph import Graph, Node
+from layrubnet.engine.instructions import instruction
+from layrubnet.engine.program import Instruction, Operand, Program, Slot
+from layrubnet.engine.updates import UpdateRule, lower_updates
+
+
+@dataclass(frozen=True)
+class LowerOptions:
+    """``seeds``: gradients of outputs without a loss can be set from outside (pycaffe) instead of
+    being zero. ``weight_chunks``: produce each weight gradient in so many pieces along its
+    declared chunk axis (1: whole)."""
+
+    seeds: bool = False
+    weight_chunks: int = 1
+
+
+def lower(
+    graph: Graph,
+    ops: Any,
+    *,
+    train: bool = True,
+    rule: UpdateRule | None = None,
+    options: LowerOptions | None = None,
+) -> Program:
+    """Return the program of ``graph`` on a device with these ``ops``.
+
+    ``train``: emit backward; ``rule``: the solver's update (``None``: no update section).
+    """
+    return _Lowering(graph, ops, options or LowerOptions()).run(train, rule)
+
+
+class _Lowering:
+    def __init__(self, graph: Graph, ops: Any, options: LowerOptions) -> None:
+        self.graph = graph
+        self.options = options
+        self.scratch = {node.name: node.layer.prepare(ops) for node in graph.nodes}
+
+    def run(self, train: bool, rule: UpdateRule | None) -> Program:
+        table = self.table = BufferTable(self.graph, train=train)
+        sections: dict[str, tuple[Instruction, ...]] = {"forward": tuple(self._forward())}
+        if train:
+            sections["backward"] = tuple(self._backward(first=True))
+            sections["backward_accumulate"] = tuple(self._backward(first=False))
+        if rule is not None:
+            sections["update"] = tuple(lower_updates(self.graph, table, rule))
+        return Program(
+            graph=self.graph,
+            buffers=table.buffers,
+            sections=sections,
+            blob_data={n: table.data(v) for n, v in self.graph.last_values().items()},
+            blob_diff=table.blob_diffs(),
+            param_data={p.name: table.param(p) for p in self.graph.params},
+            param_diff={p.name: table.param_diff(p) for p in self.graph.params if p.needs_gradient},
+            history=table.histories,
+        )
+
+    # -- forward ---------------------------------------------------------------------------------
+
+    def _forward(self) -> list[Instruction]:
+        out: list[Instruction] = []
+        last = self.graph.last_values()
+        for node in self.graph.nodes:
+            if node.contract.loads:
+                out.append(self._make("load", node, y=self._tops(node)))
+            elif node.layer.type == "Input":
+                out += self._inputs(node, last)
+            elif not self._pure_view(node):
+                out.append(self._forward_instruction(node))
+            if node.contract.update_state is not None:
+                out.append(self._update_state(node))
+        losses = [
+            (self.table.data(v), w)
+            for node in self.graph.nodes
+            for v, w in zip(node.tops, node.loss_weights, strict=True)
+            if w
+        ]
+        if losses:
+            loss = self.table.loss()
+            out.append(
+                instruction(
+                    "fetch_loss",
+                    self.graph.name,
+                    x=tuple(o for o, _ in losses),
+                    y=(loss,),
+                    values=tuple(w for _, w in losses),
+                )
+            )
+        return out
+
+    def _inputs(self, node: Node, last: dict[str, Any]) -> list[Instruction]:
+        """An input that a later layer overwrites in name only is copied from the named blob."""
+        copies = []
+        for value in node.tops:
+            source, target = self.table.data(last[value.name]), self.table.data(value)
+            if source.buffer != target.buffer:
+                copies.append(instruction("copy", node.name, x=(source,), y=(target,)))
+        return copies
+
+    def _pure_view(self, node: Node) -> bool:
+        return bool(node.tops) and all(j in node.contract.alias for j in range(len(node.tops)))
+
+    def _forward_instruction(self, node: Node) -> Instruction:
+        needs = node.contract.forward_needs
+        everything = Needs(
+            bottoms=tuple(range(len(node.bottoms))),
+            blobs=tuple(range(len(node.params))),
+            state=tuple(s.name for s in node.contract.state),
+        )
+        return self._make(
+            "forward",
+            node,
+            needs=needs or everything,
+            y=self._tops(node),
+            write_saved=True,
+        )
+
+    def _update_state(self, node: Node) -> Instruction:
+        needs = node.contract.update_state
+        assert needs is not None
+        made = self._make("update_state", node, needs=needs, write_state=True)
+        return made
+
+    # -- backward --------------------------------------------------------------------------------
+
+    def _backward(self, *, first: bool) -> list[Instruction]:
+        out: list[Instruction] = []
+        written: set[str] = set()
+        for node in reversed(self.graph.nodes):
+            out += self._seeds(node)
+            if not node.needs_backward:
+                continue
+            out += self._backward_weights(node, written, first)
+            if any(node.propagate) and not self._pure_diff_view(node):
+                out.append(self._backward_data(node))
+        return out
+
+    def _seeds(self, node: Node) -> list[Instruction]:
+        """The gradient of a loss is its weight (set from outside under `seeds`)."""
+        if not node.needs_backward:
+            return []
+        out = []
+        for value, weight in zip(node.tops, node.loss_weights, strict=True):
+            if weight and not self.options.seeds:
+                diff = self.table.diff(value)
+                out.append(instruction("seed", node.name, y=(diff,), values=(weight,)))
+        return out
+
+    def _pure_diff_view(self, node: Node) -> bool:
+        aliases = node.contract.alias
+        return bool(aliases) and all(
+            any(a.diff and a.bottom == j for a in aliases.values())
+            for j, wanted in enumerate(node.propagate)
+            if wanted
+        )
+
+    def _top_diffs(self, node: Node) -> tuple[Slot, ...]:
+        """The gradients that arrive; with no arriving one, a zero that can be set from outside."""
+        seeds = self.options.seeds
+        diffs: list[Slot] = []
+        for value, weight in zip(node.tops, node.loss_weights, strict=True):
+            if weight:
+                diffs.append(self.table.diff(value, fill=weight if seeds else None))
+            elif value.needs_gradient:
+                diffs.append(self.table.diff(value))
+            elif seeds and self.table.is_output(value):
+                diffs.append(self.table.diff(value, fill=0.0))
+            else:
+                diffs.append(None)
+        if node.tops and all(d is None for d in diffs):
+            diffs[0] = self.table.diff(node.tops[0], fill=0.0)
+        return tuple(diffs)
+
+    def _backward_data(self, node: Node) -> Instruction:
+        needs = node.contract.backward_data
+        assert needs is not None
+        return self._make(
+            "backward_data",
+            node,
+            needs=needs,
+            dy=self._top_diffs(node),
+            dx=tuple(
+                self.table.diff(v) if p else None
+                for v, p in zip(node.bottoms, node.propagate, strict=True)
+            ),
+        )
+
+    def _backward_weights(self, node: Node, written: set[str], first: bool) -> list[Instruction]:
+        needs = node.contract.backward_weights
+        wanted = [p for p in node.params if p.needs_gradient and p.kind == "param"]
+        if needs is None or not wanted:
+            return []
+        accumulate = not first or any(p.name in written for p in wanted)
+        fresh = [p for p in wanted if first and p.name not in written]
+        out: list[Instruction] = []
+        targets: list[Slot] = [
+            self.table.param_diff(p, shape=node.contract.blobs[i].shape)
+            if p.needs_gradient
+            else None
+            for i, p in enumerate(node.params)
+        ]
+        if accumulate and not node.contract.accumulates:
+            out += self._through_temporaries(node, needs, targets)
+        else:
+            if accumulate and fresh:
+                # One instruction either overwrites or accumulates: zero what is new.
+                out += [instruction("zero", p.name, y=(self.table.param_diff(p),)) for p in fresh]
+            out += self._weight_chunks(node, needs, targets, accumulate)
+        written.update(p.name for p in wanted)
+        return out
+
+    def _through_temporaries(
+        self, node: Node, needs: Needs, targets: Sequence[Slot]
+    ) -> list[Instruction]:
+        temporaries = tuple(
+            self.table.temporary_diff(node, i, t.shape) if t is not None else None
+            for i, t in enumerate(targets)
+        )
+        made = [self._weights(node, needs, temporaries, False, None)]
+        for i, (target, temporary) in enumerate(zip(targets, temporaries, strict=True)):
+            if target is not None and temporary is not None:
+                made.append(
+                    instruction(
+                        "accumulate", node.params[i].name, x=(temporary, target), y=(target,)
+                    )
+                )
+        return made
+
+    def _weight_chunks(
+        self, node: Node, needs: Needs, targets: Sequence[Slot], accumulate: bool
+    ) -> list[Instruction]:
+        decl = node.contract.blobs[0]
+        pieces = self.options.weight_chunks
+        if decl.chunk_axis is None or pieces <= 1 or targets[0] is None:
+            return [self._weights(node, needs, tuple(targets), accumulate, None)]
+        extent = decl.shape[decl.chunk_axis]
+        bounds = sorted({extent * k // pieces for k in range(pieces + 1)})
+        return [
+            self._weights(node, needs, tuple(targets), accumulate, (begin, end), last=end == extent)
+            for begin, end in zip(bounds, bounds[1:], strict=False)
+        ]
+
+    def _weights(
+        self,
+        node: Node,
+        needs: Needs,
+        targets: tuple[Slot, ...],
+        accumulate: bool,
+        chunk: tuple[int, int] | None,
+        last: bool = True,
+    ) -> Instruction:
+        if chunk is not None and not last:
+            targets = (targets[0], *([None] * (len(targets) - 1)))
+        return self._make(
+            "backward_weights",
+            node,
+            needs=needs,
+            dy=self._top_diffs(node),
+            dw=targets,
+            accumulate=accumulate,
+            chunk=chunk,
+        )
+
+    # -- making one instruction ------------------------------------------------------------------
+
+    def _tops(self, node: Node) -> tuple[Slot, ...]:
+        return tuple(self.table.data(v) for v in node.tops)
+
+    def _param_slot(self, node: Node, index: int) -> Operand:
+        return self.table.param(node.params[index], shape=node.contract.blobs[index].shape)
+
+    def _make(
+        self,
+        op: str,
+        node: Node,
+        *,
+        needs: Needs = Needs(),
+        y: tuple[Slot, ...] | None = None,
+        dx: tuple[Slot, ...] = (),
+        dy: tuple[Slot, ...] = (),
+        dw: tuple[Slot, ...] = (),
+        write_saved: bool = False,
+        write_state: bool = False,
+        accumulate: bool = False,
+        chunk: tuple[int, int] | None = None,
+    ) -> Instruction:
+        table, contract = self.table, node.contract
+        states = [i for i, p in enumerate(node.params) if p.kind == "state"] if write_state else []
+        slots: dict[str, tuple[Slot, ...]] = {
+            "x": tuple(
+                table.data(v) if j in needs.bottoms else None for j, v in enumerate(node.bottoms)
+            ),
+            "y": y
+            if y is not None
+            else tuple(table.data(v) if j in needs.tops else None for j, v in enumerate(node.tops)),
+            "w": tuple(
+                self._param_slot(node, i) if i in needs.blobs or i in states else None
+                for i in range(len(node.params))
+            ),
+            "dx": dx,
+            "dy": dy,
+            "dw": dw,
+            "saved": tuple(
+                table.saved(node, s) if write_saved or s.name in needs.saved else None
+                for s in contract.saved
+            ),
+            "state": tuple(
+                table.state(node, s) if write_state or s.name in needs.state else None
+                for s in contract.state
+            ),
+        }
+        if contract.random and op in ("forward", "backward_data"):
+            slots["counters"] = (table.counters(),)
+        written = ["dx", "dw"]
+        written += ["y"] if y is not None else []
+        written += ["saved"] if write_saved else []
+        written += ["state"] if write_state else []
+        scratch: Scratch = self.scratch[node.name]
+        return instruction(
+            op,
+            node.name,
+            written=tuple(written),
+            also_written=tuple(self._param_slot(node, i) for i in states),
+            scratch=getattr(scratch, op, 0),
+            flops=getattr(contract.flops, op, 0.0),
+            accumulate=accumulate,
+            chunk=chunk,
+            **slots,
+        )

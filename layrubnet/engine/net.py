@@ -1,0 +1,210 @@
+"""A net that runs: graph, program, plan and executor behind one object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from layrubnet.devices import Device, get_device
+from layrubnet.engine.build import build_graph
+from layrubnet.engine.executor import Executor, Hook
+from layrubnet.engine.fillers import fill, generator
+from layrubnet.engine.graph import Graph, Node
+from layrubnet.engine.lower import LowerOptions, lower
+from layrubnet.engine.program import Operand
+from layrubnet.engine.updates import UpdateRule
+from layrubnet.errors import NetError, ShapeError, nearest
+from layrubnet.memory.plan import keep_everything
+
+
+class CompiledNet:
+    """A net for one phase on one device, with every blob kept in memory.
+
+    ``share``: another net whose parameters this one uses (matched by layer name): a test net
+    beside its train net. ``rule``: a solver's update, which makes the program end with it.
+    ``seeds``: gradients of outputs can be set from outside (pycaffe). ``rank``: enters the random
+    streams, so that ranks drop different units.
+    """
+
+    def __init__(
+        self,
+        param: Any,
+        phase: str,
+        *,
+        device: Device | str = "cpu",
+        seed: int = 0,
+        rank: int = 0,
+        share: CompiledNet | None = None,
+        rule: UpdateRule | None = None,
+        train: bool = True,
+        seeds: bool = False,
+        where: Any = None,
+    ) -> None:
+        self.param, self.phase, self.seed, self.rank = param, phase, seed, rank
+        self.device = get_device(device) if isinstance(device, str) else device
+        self.graph: Graph = build_graph(param, phase, where)
+        self.program = lower(
+            self.graph,
+            self.device.ops,
+            train=train,
+            rule=rule,
+            options=LowerOptions(seeds=seeds),
+        )
+        external = self._shared_arrays(share) if share else {}
+        self.plan = keep_everything(self.program, self.device.base_scratch, external)
+        self.executor = Executor(
+            self.program, self.plan, self.device, seed=seed, rule=rule, external=external
+        )
+        self.iteration = 0
+        self._nodes = {node.name: n for n, node in enumerate(self.graph.nodes)}
+        self._fill_params(external)
+        for node in self.data_nodes():
+            node.layer.open(seed=seed, rank=rank)
+
+    # -- set-up ----------------------------------------------------------------------------------
+
+    def _shared_arrays(self, other: CompiledNet) -> dict[str, Any]:
+        shared: dict[str, Any] = {}
+        theirs = other.graph.layer_blobs()
+        for name, params in self.graph.layer_blobs().items():
+            for mine, source in zip(params, theirs.get(name, ()), strict=False):
+                if mine.shape != source.shape:
+                    raise ShapeError(
+                        f"Cannot share param of layer '{name}' between nets; shape mismatch",
+                        expected=f"{source.shape} (net {other.graph.name!r})",
+                        got=f"{mine.shape} (net {self.graph.name!r})",
+                        hint="to learn this layer's parameters from scratch, rename the layer",
+                    )
+                buffer = self.program.param_data[mine.name].buffer
+                theirs_operand = other.program.param_data[source.name]
+                shared[buffer] = other.executor.arrays[theirs_operand.buffer]
+        return shared
+
+    def _fill_params(self, external: Mapping[str, Any]) -> None:
+        where = {node.name: node.layer.where for node in self.graph.nodes}
+        for param in self.graph.params:
+            operand = self.program.param_data[param.name]
+            if operand.buffer not in external:
+                rng = generator(self.seed, param.name)
+                values = fill(param.filler, param.shape, rng, where[param.owner])
+                self.device.upload(self.executor.arrays[operand.buffer], values)
+
+    def data_nodes(self) -> list[Node]:
+        """Layers that read data by themselves."""
+        return [node for node in self.graph.nodes if node.contract.loads]
+
+    def close(self) -> None:
+        """Stop background readers; the net cannot load data afterwards."""
+        for node in self.data_nodes():
+            node.layer.close()
+
+    # -- looking in ------------------------------------------------------------------------------
+
+    @property
+    def layer_names(self) -> list[str]:
+        """Names of all layers, automatic splits included, in order."""
+        return list(self._nodes)
+
+    @property
+    def blob_names(self) -> list[str]:
+        """Names of all blobs, in order of first appearance."""
+        return list(self.program.blob_data)
+
+    def data(self, blob: str) -> Any:
+        """The data of a blob: a live view of device memory."""
+        return self._array(self.program.blob_data, blob, "blob")
+
+    def diff(self, blob: str) -> Any:
+        """The gradient of a blob (an error if this net computes none for it)."""
+        return self._array(self.program.blob_diff, blob, "blob with a gradient")
+
+    def param_data(self, name: str) -> Any:
+        """A parameter by its stored name, ``<layer>/<index>``."""
+        return self._array(self.program.param_data, name, "parameter")
+
+    def param_diff(self, name: str) -> Any:
+        """The gradient of a parameter by its stored name."""
+        return self._array(self.program.param_diff, name, "parameter with a gradient")
+
+    def _array(self, table: Mapping[str, Operand], name: str, what: str) -> Any:
+        operand = table.get(name)
+        if operand is None:
+            close = nearest(name, table, 3)
+            raise NetError(
+                f"the net has no {what} {name!r}",
+                hint=f"did you mean {' or '.join(close)}?" if close else "",
+            )
+        return self.executor.array(operand)
+
+    def output_values(self) -> dict[str, Any]:
+        """The outputs of the last forward as host arrays, by name."""
+        return {v.name: self.device.download(self.data(v.name)) for v in self.graph.outputs()}
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def layer_range(self, start: str | None, end: str | None) -> frozenset[str] | None:
+        """The names of the layers from ``start`` to ``end``, both included (None: all)."""
+        if start is None and end is None:
+            return None
+        names = self.layer_names
+        first = self._position(start) if start is not None else 0
+        last = self._position(end) if end is not None else len(names) - 1
+        return frozenset(names[first : last + 1])
+
+    def _position(self, layer: str) -> int:
+        if layer not in self._nodes:
+            close = nearest(layer, self._nodes, 3)
+            raise NetError(
+                f"the net has no layer {layer!r}",
+                hint=f"did you mean {' or '.join(close)}?" if close else "",
+            )
+        return self._nodes[layer]
+
+    def forward(
+        self,
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        iteration: int | None = None,
+        micro_batch: int = 0,
+        hook: Hook | None = None,
+    ) -> float:
+        """Run forward; return the loss. ``iteration`` numbers random draws (default: counts)."""
+        if iteration is None:
+            iteration = self.iteration
+            self.iteration += 1
+        self.executor.set_counters(iteration, micro_batch, self.rank)
+        self.executor.run("forward", layers=self.layer_range(start, end), hook=hook)
+        return self.executor.loss
+
+    def backward(
+        self,
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        accumulate: bool = False,
+        hook: Hook | None = None,
+    ) -> None:
+        """Run backward from layer ``start`` down to ``end`` (both included)."""
+        section = "backward_accumulate" if accumulate else "backward"
+        self.executor.run(section, layers=self.layer_range(end, start), hook=hook)
+
+    def update(self, hook: Hook | None = None) -> None:
+        """Run the solver's update."""
+        self.executor.run("update", hook=hook)
+
+    # -- weights ---------------------------------------------------------------------------------
+
+    def set_blob(self, layer: str, index: int, values: np.ndarray | Sequence[float]) -> None:
+        """Copy host values into blob ``index`` of ``layer``; the number of elements must agree."""
+        param = self.graph.layer_blobs()[layer][index]
+        target = self.param_data(param.name)
+        self.device.upload(target, np.asarray(values, np.float32).reshape(target.shape))
+
+    def get_blob(self, layer: str, index: int) -> np.ndarray:
+        """Blob ``index`` of ``layer`` as a host array."""
+        param = self.graph.layer_blobs()[layer][index]
+        values: np.ndarray = self.device.download(self.param_data(param.name))
+        return values
