@@ -11,7 +11,7 @@ from layrubnet.errors import DeviceError
 
 
 class NullDevice(Device):
-    """Plans as the CPU would (same algorithms, same scratch) but refuses to hold or run anything."""
+    """Plans as the CPU would (same algorithms, same scratch) but holds and runs nothing."""
 
     name = "null"
 

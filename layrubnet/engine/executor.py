@@ -156,7 +156,7 @@ class Executor:
         return any(v.type.extent not in known for v in node.tops if v.type.extent)
 
     def _slot(self, slot: tuple[Slot, ...], *, cut: bool = True) -> tuple[Any, ...]:
-        made = []
+        made: list[Any] = []
         for operand in slot:
             if operand is None:
                 made.append(None)

@@ -67,7 +67,8 @@ def _gaussian(filler: Any, shape: Shape, rng: Rng, where: str) -> np.ndarray:
 def _positive_unitball(filler: Any, shape: Shape, rng: Rng, where: str) -> np.ndarray:
     """Uniform in [0, 1), then each row (axis 0) is scaled to sum 1."""
     values = rng.random(shape).reshape(shape[0], -1)
-    return values / values.sum(axis=1, keepdims=True)
+    scaled: np.ndarray = values / values.sum(axis=1, keepdims=True)
+    return scaled
 
 
 def _fan(filler: Any, shape: Shape, where: str) -> float:

@@ -11,7 +11,7 @@ from layrubnet.errors import NetError
 
 
 def mark_gradients(graph: Graph) -> None:
-    """Set ``needs_gradient`` on values and parameters, ``propagate``/``needs_backward`` on nodes."""
+    """Set ``needs_gradient`` (values, parameters), ``propagate`` and ``needs_backward`` (nodes)."""
     for node in graph.nodes:
         _mark_forward(node)
     _prune(graph)

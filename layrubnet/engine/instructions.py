@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from layrubnet.engine.program import Instruction, Operand, Slot
 
 
 def instruction(
     op: str,
     target: str,
+    slots: Mapping[str, tuple[Slot, ...]],
     *,
     written: tuple[str, ...] = ("y",),
     also_written: tuple[Operand, ...] = (),
@@ -16,7 +19,6 @@ def instruction(
     accumulate: bool = False,
     chunk: tuple[int, int] | None = None,
     values: tuple[float, ...] = (),
-    **slots: tuple[Slot, ...],
 ) -> Instruction:
     """Make an instruction; reads and writes follow from the slots (``written``: roles)."""
     writes = {o.buffer: None for role in written for o in slots.get(role, ()) if o is not None}

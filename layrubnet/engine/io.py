@@ -55,8 +55,8 @@ class Named:
 class IO:
     """One instruction's operands.
 
-    ``x``/``y``: data of bottoms/tops. ``dx``: gradients of bottoms to write (``None``: not wanted).
-    ``dy``: gradients of tops to read (``None``: no gradient arrives there, treat as zero).
+    ``x``/``y``: data of bottoms/tops. ``dx``: gradients of bottoms to write (``None``: not
+    wanted). ``dy``: gradients of tops to read (``None``: none arrives there, treat as zero).
     ``w``/``dw``: blobs and their gradients (``dw[i] is None``: not wanted). ``saved``, ``state``:
     by name. ``accumulate``: add to ``dw`` instead of overwriting (only for layers that declare
     ``accumulates``). ``chunk``: ``(begin, end)`` of the declared chunk axis of ``dw[0]``, or None.

@@ -6,6 +6,7 @@ no later decision about memory can change a bit of the result.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from layrubnet.engine.graph import Graph, Node
 from layrubnet.engine.instructions import instruction
 from layrubnet.engine.program import Instruction, Operand, Program, Slot
 from layrubnet.engine.updates import UpdateRule, lower_updates
+
+_NOTHING = Needs()
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,7 @@ class _Lowering:
                 instruction(
                     "fetch_loss",
                     self.graph.name,
-                    x=tuple(o for o, _ in losses),
-                    y=(loss,),
+                    {"x": tuple(o for o, _ in losses), "y": (loss,)},
                     values=tuple(w for _, w in losses),
                 )
             )
@@ -107,7 +109,7 @@ class _Lowering:
         for value in node.tops:
             source, target = self.table.data(last[value.name]), self.table.data(value)
             if source.buffer != target.buffer:
-                copies.append(instruction("copy", node.name, x=(source,), y=(target,)))
+                copies.append(instruction("copy", node.name, {"x": (source,), "y": (target,)}))
         return copies
 
     def _pure_view(self, node: Node) -> bool:
@@ -131,8 +133,7 @@ class _Lowering:
     def _update_state(self, node: Node) -> Instruction:
         needs = node.contract.update_state
         assert needs is not None
-        made = self._make("update_state", node, needs=needs, write_state=True)
-        return made
+        return self._make("update_state", node, needs=needs, write_state=True)
 
     # -- backward --------------------------------------------------------------------------------
 
@@ -156,7 +157,7 @@ class _Lowering:
         for value, weight in zip(node.tops, node.loss_weights, strict=True):
             if weight and not self.options.seeds:
                 diff = self.table.diff(value)
-                out.append(instruction("seed", node.name, y=(diff,), values=(weight,)))
+                out.append(instruction("seed", node.name, {"y": (diff,)}, values=(weight,)))
         return out
 
     def _pure_diff_view(self, node: Node) -> bool:
@@ -217,7 +218,9 @@ class _Lowering:
         else:
             if accumulate and fresh:
                 # One instruction either overwrites or accumulates: zero what is new.
-                out += [instruction("zero", p.name, y=(self.table.param_diff(p),)) for p in fresh]
+                out += [
+                    instruction("zero", p.name, {"y": (self.table.param_diff(p),)}) for p in fresh
+                ]
             out += self._weight_chunks(node, needs, targets, accumulate)
         written.update(p.name for p in wanted)
         return out
@@ -234,7 +237,9 @@ class _Lowering:
             if target is not None and temporary is not None:
                 made.append(
                     instruction(
-                        "accumulate", node.params[i].name, x=(temporary, target), y=(target,)
+                        "accumulate",
+                        node.params[i].name,
+                        {"x": (temporary, target), "y": (target,)},
                     )
                 )
         return made
@@ -250,7 +255,7 @@ class _Lowering:
         bounds = sorted({extent * k // pieces for k in range(pieces + 1)})
         return [
             self._weights(node, needs, tuple(targets), accumulate, (begin, end), last=end == extent)
-            for begin, end in zip(bounds, bounds[1:], strict=False)
+            for begin, end in itertools.pairwise(bounds)
         ]
 
     def _weights(
@@ -287,7 +292,7 @@ class _Lowering:
         op: str,
         node: Node,
         *,
-        needs: Needs = Needs(),
+        needs: Needs = _NOTHING,
         y: tuple[Slot, ...] | None = None,
         dx: tuple[Slot, ...] = (),
         dy: tuple[Slot, ...] = (),
@@ -332,11 +337,11 @@ class _Lowering:
         return instruction(
             op,
             node.name,
+            slots,
             written=tuple(written),
             also_written=tuple(self._param_slot(node, i) for i in states),
             scratch=getattr(scratch, op, 0),
             flops=getattr(contract.flops, op, 0.0),
             accumulate=accumulate,
             chunk=chunk,
-            **slots,
         )

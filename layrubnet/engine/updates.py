@@ -50,13 +50,13 @@ def lower_updates(graph: Graph, table: BufferTable, rule: UpdateRule) -> list[In
     """The update section of the program."""
     params = updated_params(graph)
     out = [
-        instruction("zero", p.name, y=(table.param_diff(p),))
+        instruction("zero", p.name, {"y": (table.param_diff(p),)})
         for p in params
         if not p.needs_gradient
     ]
     if rule.clip_gradients >= 0:
         diffs = tuple(table.param_diff(p) for p in params if p.needs_gradient)
-        out.append(instruction("norm", graph.name, x=diffs, y=(table.norm(),)))
+        out.append(instruction("norm", graph.name, {"x": diffs, "y": (table.norm(),)}))
     for param in params:
         diff, w = table.param_diff(param), table.param(param)
         if rule.clip_gradients >= 0:
@@ -64,31 +64,33 @@ def lower_updates(graph: Graph, table: BufferTable, rule: UpdateRule) -> list[In
                 instruction(
                     "clip",
                     param.name,
-                    x=(table.norm(), diff),
-                    y=(diff,),
+                    {"x": (table.norm(), diff), "y": (diff,)},
                     values=(rule.clip_gradients,),
                 )
             )
         if rule.iter_size > 1:
             out.append(
                 instruction(
-                    "normalise", param.name, x=(diff,), y=(diff,), values=(1.0 / rule.iter_size,)
+                    "normalise",
+                    param.name,
+                    {"x": (diff,), "y": (diff,)},
+                    values=(1.0 / rule.iter_size,),
                 )
             )
         decay = rule.weight_decay * param.decay_mult
         if decay:
             out.append(
-                instruction("regularise", param.name, x=(w, diff), y=(diff,), values=(decay,))
+                instruction(
+                    "regularise", param.name, {"x": (w, diff), "y": (diff,)}, values=(decay,)
+                )
             )
         history = table.history(param, rule.histories)
         out.append(
             instruction(
                 "update",
                 param.name,
+                {"x": (table.scalars(), diff), "y": (w,), "history": history},
                 written=("y", "history"),
-                x=(table.scalars(), diff),
-                y=(w,),
-                history=history,
                 values=(param.lr_mult,),
             )
         )

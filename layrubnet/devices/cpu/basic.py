@@ -22,7 +22,8 @@ class BasicOps:
 
     def temporary(self, like: Array) -> Array:
         """Scratch for one block of a walk over ``like``."""
-        return self.scratch(min(like.size, BLOCK), str(like.dtype))
+        made: Array = self.scratch(min(like.size, BLOCK), str(like.dtype))
+        return made
 
     def fill(self, y: Array, value: float) -> None:
         """y = value"""

@@ -1,4 +1,4 @@
-"""Walk arrays in blocks that fit the cache, so that elementwise chains need no large temporaries."""
+"""Walk arrays in blocks that fit the cache: elementwise chains need no large temporaries."""
 
 from __future__ import annotations
 
