@@ -23,7 +23,7 @@ PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 \
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -rfEs --durations=10
 
 MNIST := examples/mnist
-MNIST_ITERATIONS := 1500
+MNIST_ITERATIONS := $(shell sed -n 's/^max_iter: *//p' $(MNIST)/lenet_solver.prototxt)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
