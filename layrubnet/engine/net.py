@@ -25,7 +25,8 @@ class CompiledNet:
     ``share``: another net whose parameters this one uses (matched by layer name): a test net
     beside its train net. ``rule``: a solver's update, which makes the program end with it.
     ``seeds``: gradients of outputs can be set from outside (pycaffe). ``rank``: enters the random
-    streams, so that ranks drop different units.
+    streams, so that ranks drop different units. ``arrays``: existing arrays to use for buffers of
+    these names (a net compiled again for new input shapes keeps its parameters).
     """
 
     def __init__(
@@ -41,8 +42,10 @@ class CompiledNet:
         train: bool = True,
         seeds: bool = False,
         where: Any = None,
+        arrays: Mapping[str, Any] | None = None,
     ) -> None:
         self.param, self.phase, self.seed, self.rank = param, phase, seed, rank
+        self.rule, self.train, self.seeds, self.where = rule, train, seeds, where
         self.device = get_device(device) if isinstance(device, str) else device
         self.graph: Graph = build_graph(param, phase, where)
         self.program = lower(
@@ -52,7 +55,8 @@ class CompiledNet:
             rule=rule,
             options=LowerOptions(seeds=seeds),
         )
-        external = self._shared_arrays(share) if share else {}
+        external = {n: a for n, a in (arrays or {}).items() if n in self.program.buffers}
+        external |= self._shared_arrays(share) if share else {}
         self.plan = keep_everything(self.program, self.device.base_scratch, external)
         self.executor = Executor(
             self.program, self.plan, self.device, seed=seed, rule=rule, external=external
