@@ -14,7 +14,7 @@ from layrubnet.engine.graph import Graph, Node, Param, Value
 from layrubnet.engine.layer import layer_class
 from layrubnet.engine.sharing import ParamTable
 from layrubnet.engine.splits import insert_splits, loss_weight
-from layrubnet.errors import NetError, nearest
+from layrubnet.errors import ContractError, NetError, nearest
 
 Where = Callable[[str], str]
 
@@ -35,6 +35,7 @@ class _Builder:
         self.values: dict[str, Value] = {}
         self.nodes: list[Node] = []
         self.params = ParamTable()
+        self.readers: dict[int, str] = {}
         self.composites: dict[str, tuple[Param, ...]] = {}
 
     def build(self) -> Graph:
@@ -115,6 +116,7 @@ class _Builder:
         self._check_count(where, spec, "top", len(spec.top), cls.num_tops)
         bottoms = tuple(self.values[name] for name in spec.bottom)
         layer = cls(spec, self.phase, where)
+        self._check_single_reader(spec, bottoms, where)
         for value in bottoms:
             if value.type.extent and not layer.accepts_extent:
                 raise NetError(
@@ -153,6 +155,19 @@ class _Builder:
         self.composites[spec.name] = tuple(
             by_name[inner].params[index] for inner, index in expansion.blobs
         )
+
+    def _check_single_reader(self, spec: Any, bottoms: tuple[Value, ...], where: str) -> None:
+        """Gradients of a value come from one reader; the sum over several is a Split's work."""
+        for value in bottoms:
+            reader = self.readers.setdefault(id(value), spec.name)
+            # A composite counts as reader until the layer of its expansion that really reads.
+            if reader != spec.name and not spec.name.startswith(f"{reader}/"):
+                raise ContractError(
+                    f"value {value.name!r} has two readers, {reader!r} and {spec.name!r}",
+                    where=where,
+                    hint="an expansion must put a Split where a value is read more than once",
+                )
+            self.readers[id(value)] = spec.name
 
     def _new_value(self, name: str, type_: TensorType, top: int) -> Value:
         previous = self.values.get(name)

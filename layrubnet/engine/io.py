@@ -64,8 +64,19 @@ class IO:
     """
 
     __slots__ = (
-        "accumulate", "chunk", "dw", "dx", "dy", "extents", "random", "saved", "state", "w", "x", "y",
-    )  # fmt: skip
+        "accumulate",
+        "chunk",
+        "dw",
+        "dx",
+        "dy",
+        "extents",
+        "random",
+        "saved",
+        "state",
+        "w",
+        "x",
+        "y",
+    )
 
     def __init__(
         self,

@@ -25,9 +25,10 @@ ENTRY_POINTS = "layrubnet.layers"
 class Expansion:
     """A composite layer as a sub-graph.
 
-    ``layers``: LayerParameters whose names start with ``<layer>/``; they read the composite's
-    bottoms and produce its tops by name. ``blobs``: for each blob of the composite in file order,
-    the (inner layer name, blob index) that owns it.
+    ``layers``: LayerParameters whose names start with ``<layer>/``; they read each of the
+    composite's bottoms once and produce its tops by name, without reading those (a Split inside
+    serves several readers). ``blobs``: for each blob of the composite in file order, the (inner
+    layer name, blob index) that owns it.
     """
 
     layers: tuple[Any, ...]
