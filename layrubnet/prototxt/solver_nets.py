@@ -36,7 +36,7 @@ class NetSource:
         return replace(self, net=net, positions=self.positions.keep(kept))
 
 
-def train_source(solver: Any, solver_file: str | os.PathLike[str] | None = None) -> NetSource:
+def solver_train_net(solver: Any, solver_file: str | os.PathLike[str] | None = None) -> NetSource:
     """Return the net to train. Exactly one of the four train fields has to be set."""
     where = _where(solver_file)
     given = [field for field in _TRAIN_FIELDS if solver.HasField(field)]
@@ -57,7 +57,9 @@ def train_source(solver: Any, solver_file: str | os.PathLike[str] | None = None)
     return _source(net, places, TRAIN, solver.train_state, given[0])
 
 
-def test_sources(solver: Any, solver_file: str | os.PathLike[str] | None = None) -> list[NetSource]:
+def solver_test_nets(
+    solver: Any, solver_file: str | os.PathLike[str] | None = None
+) -> list[NetSource]:
     """Return the nets to test, in the order of ``test_iter``: those of ``test_net_param``, those
     of ``test_net``, then the train field ``net_param`` or ``net`` for what is left."""
     where = _where(solver_file)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,18 @@ def parse(text: str, kind: Any, filename: str = _INLINE, allow_unknown: bool = F
     :class:`~layrubnet.errors.PrototxtError` with ``file:line:col``.
     """
     message = kind()
+    text = text.removeprefix("\ufeff")
     try:
-        text_format.Parse(text.removeprefix("\ufeff"), message, allow_unknown_field=allow_unknown)
+        with warnings.catch_warnings():
+            # Python only warns of "C:\data"; Caffe's parser refuses it, and so do we.
+            warnings.filterwarnings("error", message=".*invalid.* escape")
+            text_format.Parse(text, message, allow_unknown_field=allow_unknown)
+    except Warning:
+        raise PrototxtError(
+            "a string has an invalid escape after a backslash",
+            where=_first_bad_escape(text, filename),
+            hint="write / or \\\\ in paths",
+        ) from None
     except text_format.ParseError as error:
         raise _explain(error, filename, kind) from None
     except (ValueError, RecursionError) as error:
@@ -155,6 +166,14 @@ def _complete_prefix(solver: Any, path: Path) -> None:
         solver.snapshot_prefix = str(path.with_suffix(""))
     elif Path(solver.snapshot_prefix).is_dir():
         solver.snapshot_prefix = str(Path(solver.snapshot_prefix) / path.stem)
+
+
+def _first_bad_escape(text: str, filename: str) -> str:
+    found = re.search(r"""(?<!\\)(?:\\\\)*\\(?:[^abfnrtvxuU0-7'"\\]|[4-7][0-7]{2})""", text)
+    if found is None:
+        return filename
+    line = text.count("\n", 0, found.start()) + 1
+    return f"{filename}:{line}:{found.start() - text.rfind(chr(10), 0, found.start())}"
 
 
 def _explain(error: text_format.ParseError, filename: str, kind: Any) -> PrototxtError:
