@@ -12,24 +12,23 @@ FIRST_OWN_NUMBER = 20000
 _FIELDS_BY_FORK = {
     "SSD (weiliu89/caffe)": (
         "annotated_data_param detection_evaluate_param video_data_param batch_sampler "
-        "label_map_file anno_type emit_constraint eval_type ap_version show_per_class_result"
+        "label_map_file anno_type emit_constraint noise_param eval_type "
+        "ap_version show_per_class_result"
     ),
     "NVIDIA/caffe": (
         "forward_type backward_type forward_math backward_math cudnn_math_override "
         "default_forward_type default_backward_type default_forward_math default_backward_math "
         "solver_data_type use_gpu_transform img_rand_resize_lower img_rand_resize_upper "
-        "store_blobs_in_old_format global_grad_scale conv_algos_override cudnn_convolution_algo "
-        "quantization_param detectnet_groundtruth_param detectnet_augmentation_param debug"
+        "store_blobs_in_old_format global_grad_scale conv_algos_override "
+        "detectnet_groundtruth_param detectnet_augmentation_param debug"
     ),
     "happynear/caffe-windows": (
         "local_param insanity_param eltwise_affine_param sub_region_param noise_param "
         "clamp_weights_lower clamp_weights_upper clip_weights erase_ratio "
-        "label_specific_add_param margin_inner_product_param large_margin_inner_product_param "
-        "label_specific_margin_param"
+        "label_specific_add_param margin_inner_product_param large_margin_inner_product_param"
     ),
     "yjxiong/caffe": (
-        "multi_scale scale_ratios fix_crop more_fix_crop max_distort is_flow video_data_param "
-        "seg_data_param batch_reduction_param"
+        "multi_scale scale_ratios fix_crop more_fix_crop max_distort is_flow video_data_param"
     ),
     "several forks": (
         "fixed_crop multi_crop mirror_vertical crop_size_l cpm_transform_param reorg_param "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layrubnet.prototxt.wire import LENGTH, VARINT, WireError, fields
+from layrubnet.prototxt.wire import FIXED32, LENGTH, VARINT, WireError, fields
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -31,12 +31,12 @@ def kind_of(data: bytes) -> str:
         pass  # a damaged file still shows what it was meant to be
     if (100, LENGTH) in seen or (1, LENGTH) in seen:
         return WEIGHTS
-    if (5, LENGTH) in seen or (7, LENGTH) in seen:
-        return BLOB
     if (1, VARINT) in seen and seen & {(2, LENGTH), (3, LENGTH)}:
         return STATE
-    if (2, LENGTH) in seen:
+    if (2, LENGTH) in seen:  # old nets need no name
         return WEIGHTS
+    if seen & {(5, LENGTH), (5, FIXED32), (7, LENGTH), (8, LENGTH), (12, LENGTH)}:
+        return BLOB
     return UNKNOWN
 
 
