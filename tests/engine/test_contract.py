@@ -92,7 +92,10 @@ def test_lstm_expands_into_steps_that_share_a_weight_and_carry_a_state() -> None
     assert [w.writes[0] for w in weights] == [
         "lstm/step_0/0.param_diff", "lstm/step_1/0.partial_diff", "lstm/step_0/0.partial_diff",
     ]  # fmt: skip
-    assert ops(made, "backward").count("accumulate lstm/step_0/0") == 2
+    assert [o for o in ops(made, "backward") if o.startswith("accumulate")] == [
+        "accumulate lstm/step_1",
+        "accumulate lstm/step_0",
+    ]
     state = made.buffers["lstm/end.h.state"]
     assert state.persistent
     (writer,) = [i for i in made.sections["forward"] if state.name in i.writes]
