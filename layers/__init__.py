@@ -1,3 +1,10 @@
 """The layers: one file per type or close family. Importing this package registers them all."""
 
-from layrubnet.layers import activations, inner_product, inputs, views  # noqa: F401
+from layrubnet.layers import (  # noqa: F401
+    activations,
+    convolution,
+    deconvolution,
+    inner_product,
+    inputs,
+    views,
+)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from layrubnet.engine.contract import ITEM_BYTES
@@ -39,6 +40,15 @@ class ScratchAllocator:
     def left(self) -> int:
         """Bytes that the current instruction may still take."""
         return self._limit - self._offset
+
+    @contextmanager
+    def reuse(self) -> Iterator[None]:
+        """Give back at the end of the ``with`` block what was taken inside it."""
+        offset = self._offset
+        try:
+            yield
+        finally:
+            self._offset = offset
 
     def __call__(self, shape: Sequence[int] | int, dtype: str = "float32") -> Any:
         """Return an array of this shape; :class:`ContractError` if the declared bytes run out."""

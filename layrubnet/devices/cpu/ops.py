@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from layrubnet.devices.cpu.activation import ActivationOps
+from layrubnet.devices.cpu.convolution import ConvolutionOps
 from layrubnet.devices.cpu.gemm import GemmOps
+from layrubnet.devices.cpu.update import UpdateOps
 from layrubnet.devices.scratch import ScratchAllocator
 
 
-class CpuOps(ActivationOps, GemmOps):
+class CpuOps(ActivationOps, ConvolutionOps, GemmOps, UpdateOps):
     """The mathematics of the CPU device; ``xp`` is the array library custom layers may use."""
 
     BASE_SCRATCH = 512 * 1024
