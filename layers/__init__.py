@@ -1,10 +1,16 @@
 """The layers: one file per type or close family. Importing this package registers them all."""
 
 from layrubnet.layers import (  # noqa: F401
+    accuracy,
     activations,
     convolution,
+    data,
     deconvolution,
+    eltwise,
     inner_product,
     inputs,
+    losses_softmax,
+    power,
+    softmax,
     views,
 )

@@ -99,8 +99,8 @@ class Layer:
 
     # -- data layers (contracts with ``loads``) only ---------------------------------------------
 
-    def open(self, *, seed: int, rank: int = 0) -> None:
-        """Open the source and start reading ahead."""
+    def open(self, *, seed: int, rank: int = 0, world: int = 1) -> None:
+        """Open the source and start reading ahead, as rank ``rank`` of ``world``."""
 
     def load(self, ops: Any, io: IO) -> None:
         """Fill the tops ``io.y`` with the next batch."""

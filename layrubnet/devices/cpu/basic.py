@@ -7,7 +7,7 @@ or an ``accumulate`` flag says otherwise; arrays are C-contiguous; no array is a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -32,6 +32,10 @@ class BasicOps:
     def copy(self, x: Array, y: Array) -> None:
         """y = x (same number of elements; shapes may differ if contiguous)"""
         np.copyto(y, x if x.shape == y.shape else x.reshape(y.shape))
+
+    def load_host(self, fill: Callable[..., None], ys: Sequence[Array]) -> None:
+        """Let ``fill(*arrays)`` write host arrays like ``ys``, and bring the values into ``ys``."""
+        fill(*ys)
 
     def set_item(self, y: Array, index: int, value: float) -> None:
         """y[index] = value, from the host, ordered before later work."""
