@@ -10,7 +10,9 @@ from layrubnet.layers import (  # noqa: F401
     inner_product,
     inputs,
     losses_softmax,
+    pooling,
     power,
+    prelu,
     softmax,
     views,
 )

@@ -56,3 +56,28 @@ class ConvGeometry:
     def flops(self) -> float:
         """Floating-point operations of one pass (forward, or either gradient)."""
         return 2.0 * self.batch * self.outputs * self.positions * self.column_rows / self.group
+
+
+@dataclass(frozen=True)
+class PoolGeometry:
+    """Pooling of planes (height, width) = ``size`` to ``out_size``, as Caffe places the windows.
+
+    Window (i, j) covers rows i * stride - pad ... + kernel, cut to the plane; likewise columns.
+    """
+
+    size: tuple[int, int]
+    out_size: tuple[int, int]
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    pad: tuple[int, int]
+
+    @property
+    def mask_dtype(self) -> str:
+        """The smallest type for 0 (no cell) and 1 + the row-major index of a window's cell."""
+        cells = self.kernel[0] * self.kernel[1]
+        return "uint8" if cells <= 255 else "uint16" if cells <= 65535 else "int32"
+
+    @property
+    def whole(self) -> bool:
+        """One window, which is exactly the plane (global pooling)."""
+        return self.out_size == (1, 1) and self.kernel == self.size and self.pad == (0, 0)

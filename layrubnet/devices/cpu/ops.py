@@ -5,15 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from layrubnet.devices.cpu.activation import ActivationOps
+from layrubnet.devices.cpu.channel import ChannelOps
 from layrubnet.devices.cpu.convolution import ConvolutionOps
 from layrubnet.devices.cpu.elementwise import ElementwiseOps
 from layrubnet.devices.cpu.gemm import GemmOps
+from layrubnet.devices.cpu.pooling import PoolingOps
 from layrubnet.devices.cpu.softmax import SoftmaxOps
 from layrubnet.devices.cpu.update import UpdateOps
 from layrubnet.devices.scratch import ScratchAllocator
 
 
-class CpuOps(ActivationOps, ElementwiseOps, ConvolutionOps, GemmOps, SoftmaxOps, UpdateOps):
+class CpuOps(
+    ActivationOps,
+    ChannelOps,
+    ConvolutionOps,
+    ElementwiseOps,
+    GemmOps,
+    PoolingOps,
+    SoftmaxOps,
+    UpdateOps,
+):
     """The mathematics of the CPU device; ``xp`` is the array library custom layers may use."""
 
     BASE_SCRATCH = 512 * 1024
