@@ -52,6 +52,4 @@ class Accuracy(LabelledLayer):
     def forward(self, ops: Any, io: IO) -> None:
         self.check_labels(ops, io.x[1])
         per_class = io.y[1] if len(io.y) == 2 else None
-        ops.accuracy(
-            self.folded(io.x[0]), io.x[1], self.ignore, self.top_k, io.y[0], per_class
-        )
+        ops.accuracy(self.folded(io.x[0]), io.x[1], self.ignore, self.top_k, io.y[0], per_class)

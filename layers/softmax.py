@@ -52,6 +52,4 @@ class Softmax(Layer):
         ops.softmax_forward(self._folded(io.x[0]), self._folded(io.y[0]))
 
     def backward_data(self, ops: Any, io: IO) -> None:
-        ops.softmax_backward(
-            self._folded(io.y[0]), self._folded(io.dy[0]), self._folded(io.dx[0])
-        )
+        ops.softmax_backward(self._folded(io.y[0]), self._folded(io.dy[0]), self._folded(io.dx[0]))

@@ -25,7 +25,7 @@ from layrubnet.prototxt.weights import read_blob
 DRAW_TRANSFORM = 0
 """The number of the draw that crop and mirror use; see :meth:`Transformer.draw`."""
 
-_LATER = ("resize_param", "noise_param", "distort_param", "expand_param")
+_LATER = ("resize_param", "distort_param", "expand_param")
 
 
 class Transformer:

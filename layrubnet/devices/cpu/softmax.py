@@ -7,6 +7,7 @@ have M * S elements; a label is truncated towards zero before it is used, as in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -46,9 +47,7 @@ class SoftmaxOps(BasicOps):
         np.add.reduce(y, axis=1, out=t)
         np.divide(y, column, out=y)
 
-    def softmax_backward(
-        self, y: Array, dy: Array, dx: Array, *, accumulate: bool = False
-    ) -> None:
+    def softmax_backward(self, y: Array, dy: Array, dx: Array, *, accumulate: bool = False) -> None:
         """dx = (dx +) (dy - sum of dy * y over the classes) * y; dx may be dy"""
         t = self.scratch((y.shape[0], y.shape[2]))
         np.einsum("mcs,mcs->ms", dy, y, out=t)
@@ -115,7 +114,7 @@ class SoftmaxOps(BasicOps):
     def _element_index(self, index: Array, classes: int) -> Array:
         """The position of each label's element in the flat (M, C, S) array."""
         outer, inner = index.shape
-        where = self.scratch(index.shape, "int64")
+        where: Array = self.scratch(index.shape, "int64")
         np.multiply(index, inner, out=where)
         for count, step, expand in ((outer, classes * inner, True), (inner, 1, False)):
             line = self.scratch(count, "int64")
@@ -126,7 +125,8 @@ class SoftmaxOps(BasicOps):
         return where
 
     def _weights_of(self, index: Array, weights: Sequence[float]) -> Array:
-        table, found = self.scratch(len(weights)), self.scratch(index.shape)
+        table = self.scratch(len(weights))
+        found: Array = self.scratch(index.shape)
         for position, weight in enumerate(weights):
             table[position] = weight
         np.take(table, index, out=found, mode="clip")
@@ -230,5 +230,5 @@ class SoftmaxOps(BasicOps):
             per_class[label] = _share(np.count_nonzero(counts), among)
 
 
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0
+def _share(part: Any, whole: Any) -> float:
+    return int(part) / int(whole) if whole else 0.0
