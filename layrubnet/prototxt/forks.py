@@ -3,7 +3,7 @@ that we do read (they have numbers from 10000 up) a net makes use of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableSequence
 from typing import Any
 
 FIRST_FORK_NUMBER = 10000
@@ -54,5 +54,5 @@ def fork_fields(message: Any, path: str = "") -> Iterator[str]:
         if FIRST_FORK_NUMBER <= field.number < FIRST_OWN_NUMBER:
             yield here
         elif field.message_type is not None:
-            for child in value if field.is_repeated else [value]:
+            for child in value if isinstance(value, MutableSequence) else [value]:
                 yield from fork_fields(child, here)

@@ -18,6 +18,7 @@ from layrubnet import extras
 from layrubnet.errors import WeightsError
 from layrubnet.prototxt.blobs import Array
 
+_MOST_BLOBS = 100_000
 Layer = tuple[str, list[Array | None], list[Array | None]]
 
 
@@ -28,21 +29,21 @@ def opened(path: str | os.PathLike[str], mode: str = "r") -> Iterator[Any]:
     try:
         with h5py.File(path, mode) as file:
             yield file
-    except (OSError, KeyError, RuntimeError, TypeError, ValueError) as error:
+    except (OSError, KeyError, RuntimeError, TypeError, ValueError, MemoryError) as error:
         raise WeightsError(f"HDF5: {error}", where=os.fspath(path)) from None
 
 
 def read_layers(path: str | os.PathLike[str]) -> list[Layer]:
     """Return name, blobs and gradients of every layer."""
     with opened(path) as file:
-        if "data" not in file:
+        if not _is_group(file.get("data")):
             state = "history" in file or "iter" in file
             raise WeightsError(
                 "the HDF5 file has no group 'data'",
                 where=os.fspath(path),
                 hint="this is a solver snapshot; give it with --snapshot" if state else "",
             )
-        diffs = file.get("diff", {})
+        diffs = file["diff"] if _is_group(file.get("diff")) else {}
         return [_layer(name, group, diffs) for name, group in _groups(file["data"], "")]
 
 
@@ -72,8 +73,7 @@ def write_layers(
 
 def read_indexed(group: Any) -> list[Array]:
     """Return the data sets ``0``, ``1``, ... of a group as arrays of their stored type."""
-    names = sorted((name for name in group if name.isdecimal()), key=int)
-    return [np.asarray(group[name][()]) for name in names]
+    return [np.asarray(group[str(index)][()]) for index in _indices(group)]
 
 
 def _already_owned(layer: Any, index: int, owners: set[str]) -> bool:
@@ -86,19 +86,19 @@ def _already_owned(layer: Any, index: int, owners: set[str]) -> bool:
 
 
 def _groups(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    for key in group:
+    for key in _names(group):
         child = group[key]
-        if not hasattr(child, "keys"):
+        if not _is_group(child):
             continue
         name = f"{prefix}{key}"
-        inner = [k for k in child if hasattr(child[k], "keys")]
+        inner = [k for k in _names(child) if _is_group(child[k])]
         if len(inner) < len(child) or not len(child):
             yield name, child
         yield from _groups(child, f"{name}/")
 
 
 def _layer(name: str, group: Any, diffs: Any) -> Layer:
-    stored = {int(key) for key in group if key.isdecimal() and hasattr(group[key], "shape")}
+    stored = _indices(group)
     blobs: list[Array | None] = []
     gradients: list[Array | None] = []
     for index in range(max(stored, default=-1) + 1):
@@ -107,3 +107,21 @@ def _layer(name: str, group: Any, diffs: Any) -> Layer:
         key = f"{name}/{index}"
         gradients.append(np.asarray(diffs[key][()]) if key in diffs else None)
     return name, blobs, gradients
+
+
+def _indices(group: Any) -> list[int]:
+    """Return the numbers in order that are names of data sets."""
+    numbers = [int(name) for name in _names(group) if name.isdecimal()]
+    found = sorted(number for number in numbers if not _is_group(group[str(number)]))
+    if found and found[-1] > _MOST_BLOBS:
+        raise ValueError(f"{found[-1]} is no sensible index of a blob")
+    return found
+
+
+def _names(group: Any) -> list[str]:
+    # The library gives names that are no UTF-8 as bytes: nothing that Caffe or we wrote.
+    return [name for name in group if isinstance(name, str)]
+
+
+def _is_group(item: Any) -> bool:
+    return hasattr(item, "keys")

@@ -6,6 +6,7 @@ There, padding was a layer of its own, before a convolution or a pooling: it is 
 
 from __future__ import annotations
 
+from collections.abc import MutableSequence
 from typing import Any
 
 from layrubnet.errors import PrototxtError
@@ -175,10 +176,9 @@ def _move(name: str, value: Any, layer_type: str, result: Any, where: str) -> No
     if layer_type not in owners.split():
         raise PrototxtError(f"a layer of type {layer_type!r} has no field {name!r}", where=where)
     target = getattr(result, _PARAMS[layer_type])
-    field = target.DESCRIPTOR.fields_by_name[new]
-    if field.message_type is not None:
+    if new.endswith("_filler"):
         getattr(target, new).CopyFrom(value)
-    elif field.is_repeated:
+    elif isinstance(getattr(target, new), MutableSequence):
         getattr(target, new).append(value)
     else:
         setattr(target, new, value)

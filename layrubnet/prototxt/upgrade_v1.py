@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableSequence
 from typing import Any
 
 from layrubnet.errors import PrototxtError
@@ -80,7 +81,7 @@ def _upgrade_layer(old: Any, layer: Any) -> None:
     for field, value in old.ListFields():
         if field.name in _SPECIAL:
             continue
-        if field.is_repeated:
+        if isinstance(value, MutableSequence):
             getattr(layer, field.name).extend(value)
         elif field.message_type is not None:
             getattr(layer, field.name).CopyFrom(value)
