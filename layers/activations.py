@@ -1,4 +1,4 @@
-"""ReLU."""
+"""Activations without parameters: ReLU, Sigmoid, TanH. All may work in place."""
 
 from __future__ import annotations
 
@@ -40,3 +40,51 @@ class ReLU(Layer):
     def backward_data(self, ops: Any, io: IO) -> None:
         sign = io.y[0] if self.slope >= 0 else io.x[0]
         ops.relu_backward(sign, io.dy[0], self.slope, io.dx[0])
+
+
+class _FromOutput(Layer):
+    """An elementwise function whose derivative follows from its value: x need not be kept."""
+
+    accepts_extent = True
+
+    def infer(self, bottoms: Sequence[TensorType]) -> Contract:
+        (x,) = bottoms
+        return Contract(
+            tops=(x,),
+            backward_data=Needs(tops=(0,)),
+            inplace={0: 0},
+            inplace_diff={0: 0},
+            flops=Flops(forward=4.0 * x.count, backward_data=3.0 * x.count),
+        )
+
+
+@register("Sigmoid")
+class Sigmoid(_FromOutput):
+    """y = 1 / (1 + exp(-x)); dx = dy y (1 - y)
+
+    Computed as (1 + tanh(x / 2)) / 2, as Caffe does, so that no input overflows::
+
+        layer { name: "gate" type: "Sigmoid" bottom: "ip1" top: "gate" }
+    """
+
+    def forward(self, ops: Any, io: IO) -> None:
+        ops.sigmoid_forward(io.x[0], io.y[0])
+
+    def backward_data(self, ops: Any, io: IO) -> None:
+        ops.sigmoid_backward(io.y[0], io.dy[0], io.dx[0])
+
+
+@register("TanH")
+class TanH(_FromOutput):
+    """y = tanh(x); dx = dy (1 - y^2)
+
+    Like Sigmoid, the gradient reads y only::
+
+        layer { name: "tanh1" type: "TanH" bottom: "ip1" top: "ip1" }
+    """
+
+    def forward(self, ops: Any, io: IO) -> None:
+        ops.tanh_forward(io.x[0], io.y[0])
+
+    def backward_data(self, ops: Any, io: IO) -> None:
+        ops.tanh_backward(io.y[0], io.dy[0], io.dx[0])

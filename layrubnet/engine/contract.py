@@ -23,6 +23,7 @@ ITEM_BYTES = {
     "int32": 4,
     "uint32": 4,
     "int64": 8,
+    "uint64": 8,
 }
 
 

@@ -145,9 +145,19 @@ class _Lowering:
             if not node.needs_backward:
                 continue
             out += self._backward_weights(node, written, first)
-            if any(node.propagate) and not self._pure_diff_view(node):
-                out.append(self._backward_data(node))
+            if any(node.propagate):
+                if self._pure_diff_view(node):
+                    self._share_diffs(node)
+                else:
+                    out.append(self._backward_data(node))
         return out
+
+    def _share_diffs(self, node: Node) -> None:
+        """A view has no instruction, but its gradients have names and may be set from outside."""
+        self._top_diffs(node)
+        for value, wanted in zip(node.bottoms, node.propagate, strict=True):
+            if wanted:
+                self.table.diff(value)
 
     def _seeds(self, node: Node) -> list[Instruction]:
         """The gradient of a loss is its weight (set from outside under `seeds`)."""
@@ -219,7 +229,8 @@ class _Lowering:
             if accumulate and fresh:
                 # One instruction either overwrites or accumulates: zero what is new.
                 out += [
-                    instruction("zero", p.name, {"y": (self.table.param_diff(p),)}) for p in fresh
+                    instruction("zero", node.name, {"y": (self.table.param_diff(p),)})
+                    for p in fresh
                 ]
             out += self._weight_chunks(node, needs, targets, accumulate)
         written.update(p.name for p in wanted)
@@ -238,7 +249,7 @@ class _Lowering:
                 made.append(
                     instruction(
                         "accumulate",
-                        node.params[i].name,
+                        node.name,
                         {"x": (temporary, target), "y": (target,)},
                     )
                 )

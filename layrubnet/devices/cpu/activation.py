@@ -33,3 +33,34 @@ class ActivationOps(BasicOps):
             if dxb.ctypes.data != dyb.ctypes.data:
                 np.copyto(dxb, dyb)
             np.multiply(dxb, np.float32(slope), out=dxb, where=keep)
+
+    def sigmoid_forward(self, x: Array, y: Array) -> None:
+        """y = 1 / (1 + exp(-x)), as (1 + tanh(x / 2)) / 2"""
+        half = np.float32(0.5)
+        for xb, yb in blocks(x, y):
+            np.multiply(xb, half, out=yb)
+            np.tanh(yb, out=yb)
+            np.multiply(yb, half, out=yb)
+            np.add(yb, half, out=yb)
+
+    def sigmoid_backward(self, y: Array, dy: Array, dx: Array) -> None:
+        """dx = dy * y * (1 - y)"""
+        t = self.temporary(y)
+        for yb, dyb, dxb in blocks(y, dy, dx):
+            tb = t[: yb.size]
+            np.subtract(np.float32(1), yb, out=tb)
+            np.multiply(tb, yb, out=tb)
+            np.multiply(dyb, tb, out=dxb)
+
+    def tanh_forward(self, x: Array, y: Array) -> None:
+        """y = tanh(x)"""
+        np.tanh(x, out=y)
+
+    def tanh_backward(self, y: Array, dy: Array, dx: Array) -> None:
+        """dx = dy * (1 - y^2)"""
+        t = self.temporary(y)
+        for yb, dyb, dxb in blocks(y, dy, dx):
+            tb = t[: yb.size]
+            np.square(yb, out=tb)
+            np.subtract(np.float32(1), tb, out=tb)
+            np.multiply(dyb, tb, out=dxb)

@@ -1,0 +1,1 @@
+"""Tests of the layers, one file each."""
