@@ -3,6 +3,7 @@
 from layrubnet.layers import (  # noqa: F401
     accuracy,
     activations,
+    bias,
     convolution,
     data,
     deconvolution,
@@ -13,6 +14,7 @@ from layrubnet.layers import (  # noqa: F401
     pooling,
     power,
     prelu,
+    scale,
     softmax,
     views,
 )
