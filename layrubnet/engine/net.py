@@ -55,7 +55,12 @@ class CompiledNet:
             rule=rule,
             options=LowerOptions(seeds=seeds),
         )
-        external = {n: a for n, a in (arrays or {}).items() if n in self.program.buffers}
+        buffers = self.program.buffers
+        external = {
+            name: array
+            for name, array in (arrays or {}).items()
+            if name in buffers and tuple(array.shape) == buffers[name].shape
+        }
         external |= self._shared_arrays(share) if share else {}
         self.plan = keep_everything(self.program, self.device.base_scratch, external)
         self.executor = Executor(
