@@ -60,6 +60,7 @@ class ConvolutionBase(Layer):
 
     num_bottoms = (1, None)
     num_tops = (1, None)
+    accepts_extent = True
     transposed: ClassVar[bool]
 
     def setup(self) -> None:
@@ -103,6 +104,10 @@ class ConvolutionBase(Layer):
                 )
         p = self.spec.convolution_param
         axis = self.axis(p.axis, len(x.shape))
+        if axis == 0 and x.extent:
+            raise self.bad_shape(
+                "the channel axis has a run-time size", expected="axis >= 1", got="axis 0"
+            )
         self.geometry = g = self._geometry(x.shape, axis)
         top_channels, top_size = (g.channels, g.size) if self.transposed else (
             g.outputs, g.out_size
@@ -177,7 +182,7 @@ class ConvolutionBase(Layer):
         g = self.geometry
         inner = top == self.transposed
         shape = (g.channels, *g.size) if inner else (g.outputs, *g.out_size)
-        return array.reshape(g.batch, *shape)
+        return array.reshape(math.prod(array.shape[: -len(shape)]), *shape)
 
     def backward_weights(self, ops: Any, io: IO) -> None:
         accumulate = io.accumulate

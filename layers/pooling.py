@@ -50,6 +50,7 @@ class Pooling(Layer):
     """
 
     num_tops = (1, 2)
+    accepts_extent = True
 
     def setup(self) -> None:
         p = self.spec.pooling_param
@@ -174,7 +175,7 @@ class Pooling(Layer):
         return Scratch(forward=size, backward_data=size)
 
     def _flat(self, array: Any) -> Any:
-        return array.reshape(self.planes, *array.shape[2:])
+        return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
 
     def forward(self, ops: Any, io: IO) -> None:
         x, y = self._flat(io.x[0]), self._flat(io.y[0])

@@ -43,7 +43,7 @@ class ConvPlan:
 
     ``x`` is (batch, channels, \\*size), ``y`` (batch, outputs, \\*out_size), ``w`` (outputs,
     channels / group, \\*kernel), ``b`` (outputs) or None. ``scratch`` says what each instruction
-    takes. A deconvolution runs ``backward_data`` forwards and ``forward`` backwards.
+    takes. The batch may be smaller than planned. A deconvolution runs ``backward_data`` forwards and ``forward`` backwards.
     """
 
     def __init__(self, geometry: ConvGeometry, scratch: ScratchAllocator) -> None:
@@ -65,7 +65,7 @@ class ConvPlan:
         g = self.geometry
         flat_w = self._matrices(w)
         buffers = self._buffers()
-        for begin, end in self._chunks():
+        for begin, end in self._chunks(x):
             columns = self._unroll(x[begin:end], buffers)
             part = y[begin:end]
             out = self._output(part, buffers[2])
@@ -80,16 +80,21 @@ class ConvPlan:
         g = self.geometry
         turned = self._matrices(w).transpose(0, 2, 1)
         buffers = self._buffers()
-        for begin, end in self._chunks():
+        for begin, end in self._chunks(dy):
             dout = self._gather(dy[begin:end], buffers[2])
             part = dx[begin:end]
             padded = self._padded_like(part, buffers[0])
-            if g.pointwise:
-                columns = padded.reshape(g.group, g.channels // g.group, -1)
-                np.matmul(turned, dout, out=columns)
+            columns = (
+                padded.reshape(g.group, g.channels // g.group, -1)
+                if g.pointwise
+                else self._column_matrix(end - begin, buffers[1])
+            )
+            if g.outputs == g.group:
+                # One output per group: an outer product, for which BLAS is slow.
+                np.multiply(turned, dout, out=columns)
             else:
-                columns = self._column_matrix(end - begin, buffers[1])
                 np.matmul(turned, dout, out=columns)
+            if not g.pointwise:
                 col2im(g, columns, padded)
             if self._padded:
                 np.copyto(images_last(part), inside(g, padded))
@@ -108,7 +113,7 @@ class ConvPlan:
         target = self._matrices(dw)[:, rows]
         buffers = self._buffers()
         partial: Array | None = None
-        for begin, end in self._chunks():
+        for begin, end in self._chunks(x):
             columns = self._unroll(x[begin:end], buffers).transpose(0, 2, 1)
             dout = self._gather(dy[begin:end], buffers[2])[:, rows]
             if not accumulate:
@@ -124,10 +129,10 @@ class ConvPlan:
 
     # -- parts -----------------------------------------------------------------------------------
 
-    def _chunks(self) -> Iterator[tuple[int, int]]:
-        batch = self.geometry.batch
-        for begin in range(0, batch, self.chunk):
-            yield begin, min(begin + self.chunk, batch)
+    def _chunks(self, x: Array) -> Iterator[tuple[int, int]]:
+        images = x.shape[0]
+        for begin in range(0, images, self.chunk):
+            yield begin, min(begin + self.chunk, images)
 
     def _matrices(self, w: Array) -> Array:
         g = self.geometry

@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from layrubnet.devices.cpu.activation import ActivationOps
+from layrubnet.devices.cpu.batch_norm import BatchNormOps
 from layrubnet.devices.cpu.channel import ChannelOps
 from layrubnet.devices.cpu.convolution import ConvolutionOps
+from layrubnet.devices.cpu.crop import CropOps
+from layrubnet.devices.cpu.dropout import DropoutOps
 from layrubnet.devices.cpu.elementwise import ElementwiseOps
 from layrubnet.devices.cpu.gemm import GemmOps
+from layrubnet.devices.cpu.losses import LossOps
+from layrubnet.devices.cpu.lrn import LrnOps
 from layrubnet.devices.cpu.pooling import PoolingOps
 from layrubnet.devices.cpu.softmax import SoftmaxOps
 from layrubnet.devices.cpu.update import UpdateOps
@@ -17,10 +22,15 @@ from layrubnet.devices.scratch import ScratchAllocator
 
 class CpuOps(
     ActivationOps,
+    BatchNormOps,
     ChannelOps,
     ConvolutionOps,
+    CropOps,
+    DropoutOps,
     ElementwiseOps,
     GemmOps,
+    LossOps,
+    LrnOps,
     PoolingOps,
     SoftmaxOps,
     UpdateOps,

@@ -52,9 +52,7 @@ def _steps(g: PoolGeometry, axis: int, k: int) -> tuple[slice, slice] | None:
 def divisors(g: PoolGeometry) -> tuple[tuple[Cut, float], ...]:
     """Parts of y with one divisor each: cells of the window, those in the padding included."""
     rows, columns = _lengths(g, 0), _lengths(g, 1)
-    return tuple(
-        ((slice(None), r, c), float(max(m * n, 1))) for r, m in rows for c, n in columns
-    )
+    return tuple(((slice(None), r, c), float(max(m * n, 1))) for r, m in rows for c, n in columns)
 
 
 def _lengths(g: PoolGeometry, axis: int) -> list[tuple[slice, int]]:
