@@ -114,3 +114,11 @@ class Graph:
             else:
                 blobs[node.name] = node.params
         return blobs
+
+    def blob_shapes(self) -> dict[str, tuple[Shape, ...]]:
+        """The shapes in which each layer sees its blobs: a shared one may be stored otherwise."""
+        own = {n.name: tuple(d.shape for d in n.contract.blobs) for n in self.nodes}
+        return {
+            name: own.get(name) or tuple(p.shape for p in params)
+            for name, params in self.layer_blobs().items()
+        }

@@ -24,7 +24,7 @@ class Solver:
     type = ""
     """The rule that this class stands for; empty: the one in the file."""
 
-    def __init__(self, solver_file: Path | Any) -> None:
+    def __init__(self, solver_file: Any) -> None:
         given = isinstance(solver_file, SolverParameter)
         self.param: Any = solver_file if given else read_solver(solver_file)
         if self.type:
@@ -130,6 +130,6 @@ class AdamSolver(Solver):
     type = "Adam"
 
 
-def get_solver(solver_file: Path | Any) -> Solver:
+def get_solver(solver_file: Any) -> Solver:
     """The solver of a file, with the rule that the file names."""
     return Solver(solver_file)
