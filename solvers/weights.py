@@ -59,50 +59,58 @@ def load_weights(
     not fit raises :class:`~layrubnet.errors.WeightsError`, unless ``skip_mismatched``. Legacy
     shapes of four axes fit when they agree from the end on.
     """
-    report = LoadReport()
+    report, values = LoadReport(), {}
     targets = {name: blobs for name, blobs in net.graph.layer_blobs().items() if blobs}
-    known = set(net.layer_names) | set(targets)
+    shapes = net.graph.blob_shapes()
+    known = {*net.layer_names, *targets}
     for path in split_paths(paths):
         for layer in read_weights(path):
             if layer.name not in known:
                 if layer.blobs:
                     report.ignored.append(layer.name)
-            elif layer.blobs or layer.name in targets:
-                _load_layer(net, layer, path, skip_mismatched, report)
-    seen = set(report.copied) | set(report.mismatched)
+                continue
+            params = targets.get(layer.name, ())
+            if not layer.blobs and not _all_shared(layer.name, params):
+                continue
+            problem = _misfit(layer, params, shapes.get(layer.name, ()))
+            if problem is not None:
+                if not skip_mismatched:
+                    raise _refused(problem, path)
+                report.mismatched.append(layer.name)
+                continue
+            group = report.duplicates if layer.name in values else report.copied
+            group.append(layer.name)
+            values[layer.name] = layer.blobs
+    # Only now, so that an error leaves the net as it was.
+    for name, blobs in values.items():
+        for index, blob in enumerate(blobs):
+            if blob is not None:
+                net.set_blob(name, index, np.asarray(blob))
+    seen = {*report.copied, *report.mismatched}
     report.new = [name for name in targets if name not in seen]
     return report
 
 
-def _load_layer(
-    net: CompiledNet, layer: LayerWeights, path: str, skip: bool, report: LoadReport
-) -> None:
-    name, params = layer.name, net.graph.layer_blobs().get(layer.name, ())
-    problem = _misfit(layer, params)
-    if problem is not None:
-        if not skip:
-            what, expected, got = problem
-            raise WeightsError(
-                what,
-                where=path,
-                expected=expected,
-                got=got,
-                hint="To learn this layer's parameters from scratch rather than copying from a "
-                "saved net, rename the layer (or skip layers that do not fit).",
-            )
-        report.mismatched.append(name)
-        return
-    for index, values in enumerate(layer.blobs):
-        if values is not None:
-            net.set_blob(name, index, np.asarray(values))
-    if name in report.copied:
-        if name not in report.duplicates:
-            report.duplicates.append(name)
-    else:
-        report.copied.append(name)
+def _all_shared(name: str, params: Sequence[Any]) -> bool:
+    """Whether other layers own every blob: then an HDF5 file has none under this name."""
+    return bool(params) and all(p.owner != name for p in params)
 
 
-def _misfit(layer: LayerWeights, params: Sequence[Any]) -> tuple[str, str, str] | None:
+def _refused(problem: tuple[str, str, str], path: str) -> WeightsError:
+    what, expected, got = problem
+    return WeightsError(
+        what,
+        where=path,
+        expected=expected,
+        got=got,
+        hint="To learn this layer's parameters from scratch rather than copying from a saved net, "
+        "rename the layer.",
+    )
+
+
+def _misfit(
+    layer: LayerWeights, params: Sequence[Any], shapes: Sequence[tuple[int, ...]]
+) -> tuple[str, str, str] | None:
     # An HDF5 file stores shared blobs at their owner only, so the last ones may be missing.
     shared = [p for p in params[len(layer.blobs) :] if p.owner != layer.name]
     if len(layer.blobs) + len(shared) != len(params):
@@ -111,11 +119,11 @@ def _misfit(layer: LayerWeights, params: Sequence[Any]) -> tuple[str, str, str] 
             f"{len(params)} blobs (this net)",
             f"{len(layer.blobs)} blobs (the file)",
         )
-    for index, (values, param) in enumerate(zip(layer.blobs, params, strict=False)):
-        if values is not None and not fits(values.shape, param.shape):
+    for index, (values, shape) in enumerate(zip(layer.blobs, shapes, strict=False)):
+        if values is not None and not fits(values.shape, shape):
             return (
                 f"Cannot copy param {index} weights from layer '{layer.name}'; shape mismatch.",
-                f"{_show(param.shape)} (this net)",
+                f"{_show(shape)} (this net)",
                 f"{_show(values.shape)} (the file)",
             )
     return None
@@ -139,15 +147,19 @@ def net_blobs(net: CompiledNet, *, diffs: bool = False) -> tuple[Arrays, Arrays 
     """
     data: Arrays = {}
     gradients: Arrays = {}
+    shapes = net.graph.blob_shapes()
     for name, params in net.graph.layer_blobs().items():
         if not params:
             continue
-        data[name] = [net.device.download(net.param_data(p.name)) for p in params]
+        data[name] = [
+            net.device.download(net.param_data(p.name)).reshape(shape)
+            for p, shape in zip(params, shapes[name], strict=True)
+        ]
         if diffs:
             gradients[name] = [
-                net.device.download(net.param_diff(p.name))
+                net.device.download(net.param_diff(p.name)).reshape(shape)
                 if p.name in net.program.param_diff
-                else np.zeros(p.shape, np.float32)
-                for p in params
+                else np.zeros(shape, np.float32)
+                for p, shape in zip(params, shapes[name], strict=True)
             ]
     return data, gradients if diffs else None
