@@ -49,7 +49,7 @@ def learning_rate(solver: Any, iteration: int, step: int = 0) -> float:
 
 
 def check_policy(solver: Any) -> None:
-    """Raise :class:`~layrubnet.errors.PrototxtError` for options that the policy cannot work with."""
+    """Raise PrototxtError for an unknown policy, or options that it cannot work with."""
     name = solver.lr_policy
     if name not in _POLICIES:
         close = nearest(name, _POLICIES)
@@ -93,7 +93,7 @@ def _refuse(policy: str, field: str, expected: str, got: object) -> None:
 def _poly(solver: Any, t: int, step: int) -> float:
     # Steps past max_iter are possible in Caffe's Python interface; a power of them is not.
     left = max(1 - t / solver.max_iter, 0.0)
-    return max(solver.base_lr * left**solver.power, float(solver.min_lr))
+    return float(max(solver.base_lr * left**solver.power, solver.min_lr))
 
 
 def _sigmoid(solver: Any, t: int, step: int) -> float:

@@ -8,7 +8,7 @@ choice: outside the root for AdaGrad, RMSProp and Adam, inside for AdaDelta, who
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from layrubnet.errors import PrototxtError, nearest
 
@@ -18,7 +18,7 @@ _WHERE = "solver"
 class Rule:
     """What all rules share; see :class:`layrubnet.engine.updates.UpdateRule`."""
 
-    histories: ClassVar[int] = 1
+    histories: int = 1
 
     def __init__(self, solver: Any) -> None:
         self.clip_gradients = float(solver.clip_gradients)

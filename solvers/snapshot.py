@@ -8,6 +8,7 @@ hashes of the other two; without a sidecar that fits, a state loads as Caffe's o
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from layrubnet.errors import LayrubError, WeightsError
 from layrubnet.observe.observer import SnapshotReport
 from layrubnet.proto import enum_name
 from layrubnet.prototxt.state import SavedState, find_learned_net, read_state, write_state
-from layrubnet.prototxt.weights import write_weights
+from layrubnet.prototxt.weights import read_weights, write_weights
 from layrubnet.solvers import sidecar
 from layrubnet.solvers.weights import fits, load_weights, net_blobs
 
@@ -27,23 +28,40 @@ if TYPE_CHECKING:
 
 def snapshot_paths(solver: Solver) -> tuple[str, str]:
     """The paths of weights and state of a snapshot taken now."""
-    stem = f"{snapshot_prefix(solver)}_iter_{solver.iter}"
+    stem = f"{prefix_of(solver.param, solver.solver_file)}_iter_{solver.iter}"
     suffix = ".h5" if is_hdf5(solver) else ""
     return f"{stem}.caffemodel{suffix}", f"{stem}.solverstate{suffix}"
 
 
-def snapshot_prefix(solver: Solver) -> str:
-    """``snapshot_prefix``; if not set, the solver file's path without its ending, as in Caffe."""
-    if solver.param.snapshot_prefix:
-        return str(solver.param.snapshot_prefix)
-    if solver.solver_file is not None:
-        return str(Path(solver.solver_file).with_suffix(""))
-    return solver.net.graph.name or "net"
+def prefix_of(param: Any, solver_file: str | os.PathLike[str] | None) -> str:
+    """``snapshot_prefix``; if not set, the solver file's path without its ending, as in Caffe.
+
+    A prefix that is a folder gets the solver file's name appended.
+    """
+    name = "net" if solver_file is None else Path(solver_file).stem
+    prefix = str(param.snapshot_prefix)
+    if not prefix:
+        return name if solver_file is None else str(Path(solver_file).with_suffix(""))
+    return os.path.join(prefix, name) if os.path.isdir(prefix) else prefix
+
+
+def check_writable(solver: Solver) -> None:
+    """Raise LayrubError, before any training, if snapshots could not be written."""
+    prefix = prefix_of(solver.param, solver.solver_file)
+    folder = Path(prefix).absolute().parent
+    while not folder.exists():  # missing folders will be made
+        folder = folder.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise LayrubError(
+            f"Cannot write to snapshot prefix '{prefix}'.",
+            where="solver",
+            hint="Make sure that the directory exists and is writable.",
+        )
 
 
 def is_hdf5(solver: Solver) -> bool:
     """Whether snapshots are HDF5 files."""
-    return enum_name(solver.param, "snapshot_format") == "HDF5"
+    return bool(enum_name(solver.param, "snapshot_format") == "HDF5")
 
 
 def save(solver: Solver) -> SnapshotReport:
@@ -61,7 +79,8 @@ def save(solver: Solver) -> SnapshotReport:
 
 def save_best(solver: Solver) -> str:
     """Write the weights alone as ``<prefix>_best.caffemodel`` (or ``.h5``); return the path."""
-    path = f"{snapshot_prefix(solver)}_best.caffemodel{'.h5' if is_hdf5(solver) else ''}"
+    prefix = prefix_of(solver.param, solver.solver_file)
+    path = f"{prefix}_best.caffemodel{'.h5' if is_hdf5(solver) else ''}"
     write_weights(path, solver.net.param, net_blobs(solver.net)[0])
     return path
 
@@ -149,9 +168,10 @@ def _set_history(solver: Solver, state: SavedState) -> None:
             net.device.upload(net.executor.array(operands[k]), values)
 
 
-def find_newest(prefix: str) -> tuple[str | None, list[str]]:
-    """Return the newest snapshot of ``prefix`` that is whole, and why newer ones were passed over.
+def find_newest(prefix: str, say: Callable[[str], None] | None = None) -> str | None:
+    """Return the newest snapshot of ``prefix`` that is whole (None: there is none).
 
+    ``say`` is told which one that is, and why newer ones were passed over.
     One with a sidecar that fits is taken before any without (Caffe's own, or cut off by a crash).
     """
     folder, stem = os.path.split(prefix)
@@ -161,19 +181,23 @@ def find_newest(prefix: str) -> tuple[str | None, list[str]]:
             middle = entry.name.removeprefix(f"{stem}_iter_").removesuffix(suffix)
             if entry.name == f"{stem}_iter_{middle}{suffix}" and middle.isdecimal():
                 found.append((int(middle), os.path.join(folder, entry.name)))
+    tell = say or (lambda text: None)
     plain: str | None = None
-    reasons: list[str] = []
     for _, path in sorted(found, reverse=True):
         try:
             weights = find_learned_net(path, read_state(path))
+            read_weights(weights)
         except LayrubError as error:
-            reasons.append(f"{path}: {error.what}")
+            tell(f"Passed over {path}: {error.what}")
             continue
         try:
             sidecar.read(path, weights)
         except LayrubError as error:
-            reasons.append(f"{path}: {error.what}")
             plain = plain or path
+            tell(f"Passed over {path}: {error.what}")
             continue
-        return path, reasons
-    return plain, reasons
+        tell(f"The newest snapshot is {path}")
+        return path
+    if plain is not None:
+        tell(f"The newest snapshot is {plain} (without a sidecar)")
+    return plain

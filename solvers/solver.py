@@ -16,6 +16,7 @@ from typing import Any
 from layrubnet.devices import Device, get_device
 from layrubnet.engine.executor import Hook
 from layrubnet.engine.net import CompiledNet
+from layrubnet.engine.program import Instruction
 from layrubnet.engine.updates import LR, STEP
 from layrubnet.errors import PrototxtError
 from layrubnet.observe.debug import DebugInfo
@@ -108,8 +109,8 @@ class Solver:
             raise PrototxtError("max_iter is not set", where="solver")
         if resume is not None:
             self.restore(resume)
-        name = self.net.graph.name
-        self.observers.started(name, param.lr_policy, self.iter, param.max_iter)
+        snapshots.check_writable(self)
+        self.observers.started(self.net.graph.name, param.lr_policy, self.iter, param.max_iter)
         self.step(param.max_iter - self.iter)
         if param.snapshot_after_train and self._last_snapshot != self.iter:
             self.snapshot()
@@ -212,7 +213,12 @@ class Solver:
             hooks.append(DebugInfo(self.net, self.observers.note))
         if len(hooks) < 2:
             return hooks[0] if hooks else None
-        return lambda instruction: [hook(instruction) for hook in hooks] and None
+
+        def both(instruction: Instruction) -> None:
+            for hook in hooks:
+                hook(instruction)
+
+        return both
 
     def _report(self, rate: float) -> None:
         started, iteration = self._display_timer

@@ -85,6 +85,9 @@ class Observer:
     def finished(self, iteration: int, early: bool) -> None:
         """Training is over; ``early``: stopped by request."""
 
+    def close(self) -> None:
+        """Release files and the terminal; nothing is told afterwards."""
+
 
 class Observers(Observer):
     """Passes everything on to several observers, in order."""
@@ -135,3 +138,7 @@ class Observers(Observer):
     def finished(self, iteration: int, early: bool) -> None:
         for one in self.all:
             one.finished(iteration, early)
+
+    def close(self) -> None:
+        for one in self.all:
+            one.close()

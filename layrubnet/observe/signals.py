@@ -24,15 +24,18 @@ class Action(Enum):
     STOP = "stop"
 
 
+EFFECTS = tuple(action.value for action in Action)
+
+
 def parse_effect(name: str) -> Action:
     """Return the action of a name given on the command line: none, snapshot or stop."""
     try:
         return Action(name)
     except ValueError:
-        close = nearest(name, (a.value for a in Action))
+        close = nearest(name, EFFECTS)
         raise LayrubError(
             f'The signal effect "{name}" was not recognized',
-            expected="none, snapshot or stop",
+            expected=", ".join(EFFECTS),
             hint=f"did you mean {close[0]!r}?" if close else "",
         ) from None
 
@@ -44,8 +47,9 @@ class SignalActions:
     before snapshots, since a stopped run ends with one. Only the main thread can use it.
     """
 
-    def __init__(self, sigint: Action = Action.STOP, sighup: Action = Action.SNAPSHOT) -> None:
-        self.effects = {"SIGINT": sigint, "SIGTERM": sigint, "SIGHUP": sighup}
+    def __init__(self, sigint: str = "stop", sighup: str = "snapshot") -> None:
+        interrupt, hang_up = parse_effect(sigint), parse_effect(sighup)
+        self.effects = {"SIGINT": interrupt, "SIGTERM": interrupt, "SIGHUP": hang_up}
         self._pending: set[Action] = set()
         self._interrupted = False
         self._before: dict[int, Any] = {}
