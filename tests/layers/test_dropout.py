@@ -23,10 +23,10 @@ def layer(ratio: float = 0.3, name: str = "p", top: str = "y") -> str:
     )
 
 
-def ones(net: CompiledNet, **step: int) -> np.ndarray:
+def ones(net: CompiledNet, iteration: int | None = None, micro_batch: int = 0) -> np.ndarray:
     """The top for a bottom of ones."""
     net.data("x")[...] = 1
-    net.forward(**step)
+    net.forward(iteration=iteration, micro_batch=micro_batch)
     return np.array(net.data("y"))
 
 
@@ -68,9 +68,11 @@ def test_the_draw_is_the_stated_function() -> None:
 
 
 def test_what_the_draw_depends_on() -> None:
-    def mask(seed: int = 1, rank: int = 0, name: str = "p", **step: int) -> bytes:
+    def mask(
+        seed: int = 1, rank: int = 0, name: str = "p", iteration: int = 0, micro_batch: int = 0
+    ) -> bytes:
         net = probe(layer(0.5, name=name), {"x": (100,)}, seed=seed, rank=rank)
-        return ones(net, **{"iteration": 0, **step}).tobytes()
+        return ones(net, iteration, micro_batch).tobytes()
 
     base = mask()
     assert mask() == base

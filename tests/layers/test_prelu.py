@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layrubnet.devices.cpu import blocks, channel, tiles
+from layrubnet.devices.cpu import tiles
 from layrubnet.errors import ShapeError
 from tests.layers.common import both_ways, same_in_place
 from tests.support.checks import check_gradients, check_no_allocation, probe, randomise
@@ -92,7 +92,3 @@ def test_tiles_cover_everything_once_in_order(shape: tuple[int, int, int], block
         assert [s.shape for s in seen] == [tiles.tile_shape(t) for t in tiles.tiles(shape)]
         flat = np.concatenate([s.ravel() for s in seen])
         assert flat.tolist() == list(range(numbers.size))
-
-
-def test_the_block_size_is_one_constant() -> None:
-    assert blocks.BLOCK == tiles.BLOCK == channel.BLOCK
