@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
 PACKAGE = "layrubnet"
 TRAIN = 0
@@ -32,7 +33,7 @@ def load_pool(serialised: bytes) -> tuple[descriptor_pool.DescriptorPool, dict[s
 
 
 _POOL, MESSAGES = load_pool((resources.files(__name__) / "schema.binpb").read_bytes())
-Phase = _POOL.FindEnumTypeByName(f"{PACKAGE}.Phase")
+Phase = EnumTypeWrapper(_POOL.FindEnumTypeByName(f"{PACKAGE}.Phase"))
 
 
 def __getattr__(name: str) -> Any:
@@ -60,4 +61,4 @@ def enum_value(message: Any, field: str, name: str) -> int:
 
 def phase_name(phase: int) -> str:
     """Return ``"TRAIN"`` or ``"TEST"``."""
-    return str(Phase.values_by_number[phase].name)
+    return str(Phase.Name(phase))

@@ -12,6 +12,7 @@ from layrubnet.pycaffe.classifier import Classifier
 from layrubnet.pycaffe.mode import (
     TEST,
     TRAIN,
+    init_log,
     set_device,
     set_mode_cpu,
     set_mode_gpu,
@@ -49,6 +50,7 @@ __all__ = [
     "TRAIN",
     "__version__",
     "get_solver",
+    "init_log",
     "io",
     "layer_type_list",
     "layers",

@@ -1,10 +1,13 @@
-"""What is global in pycaffe: the random seed and the device."""
+"""What is global in pycaffe: the random seed, the device and the log."""
 
 from __future__ import annotations
 
+import logging
 import secrets
+import sys
 
 from layrubnet.errors import DeviceError
+from layrubnet.observe.log import add_handler
 
 TRAIN, TEST = 0, 1
 
@@ -58,3 +61,11 @@ def set_device(device: int) -> None:
         f"set_device({device}): this version computes on the CPU only",
         hint="leave set_device out and call caffe.set_mode_cpu()",
     )
+
+
+def init_log(level: int = 0) -> None:
+    """Show what solvers say on stderr, in Caffe's words; ``level``: 0 all, 1 warnings, 2 errors.
+
+    Unlike in Caffe, solvers are silent before.
+    """
+    add_handler(sys.stderr, (logging.INFO, logging.WARNING, logging.ERROR)[min(level, 2)])

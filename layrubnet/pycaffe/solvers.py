@@ -8,6 +8,7 @@ from typing import Any
 
 from layrubnet.engine.net import CompiledNet
 from layrubnet.engine.updates import LR, STEP
+from layrubnet.observe.log import LogObserver
 from layrubnet.proto import SolverParameter
 from layrubnet.prototxt.text import read_solver
 from layrubnet.pycaffe.live import LiveNet
@@ -33,6 +34,7 @@ class Solver:
             self.param,
             solver_file=None if given else solver_file,
             seed=given_seed(self.param.random_seed),
+            observers=[LogObserver()],
         )
         self.net = Net.wrap(LiveNet(self._solver.net, self._replace))
         """The net that is trained."""

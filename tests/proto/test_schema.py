@@ -80,7 +80,7 @@ def test_additions_stay_clear_of_every_fork_number(name):
 
 
 def test_phase():
-    assert {v.name: v.number for v in proto.Phase.values} == CAFFE["enums"]["Phase"]
+    assert dict(proto.Phase.items()) == CAFFE["enums"]["Phase"]
     assert (proto.TRAIN, proto.TEST) == (0, 1)
     assert proto.phase_name(1) == "TEST"
 
