@@ -43,7 +43,8 @@ class ConvPlan:
 
     ``x`` is (batch, channels, \\*size), ``y`` (batch, outputs, \\*out_size), ``w`` (outputs,
     channels / group, \\*kernel), ``b`` (outputs) or None. ``scratch`` says what each instruction
-    takes. The batch may be smaller than planned. A deconvolution runs ``backward_data`` forwards and ``forward`` backwards.
+    takes. The batch may be smaller than planned. A deconvolution runs ``backward_data`` forwards
+    and ``forward`` backwards.
     """
 
     def __init__(self, geometry: ConvGeometry, scratch: ScratchAllocator) -> None:

@@ -50,10 +50,12 @@ def col2im(g: ConvGeometry, columns: Array, padded: Array) -> None:
     padded.fill(0)
     view = window_view(g, padded)
     values = columns.reshape(view.shape)
-    for k in _offsets(g):
-        target = view[(slice(None), *k)]
-        np.add(target, values[(slice(None), *k)], out=target)
+    for cell in _cells(g):
+        target = view[cell]
+        np.add(target, values[cell], out=target)
 
 
-def _offsets(g: ConvGeometry) -> Iterator[tuple[int, ...]]:
-    return itertools.product(*(range(k) for k in g.kernel))
+def _cells(g: ConvGeometry) -> Iterator[tuple[slice | int, ...]]:
+    """The cells of the kernel, row-major, as indices after the channel axis."""
+    for cell in itertools.product(*(range(k) for k in g.kernel)):
+        yield (slice(None), *cell)

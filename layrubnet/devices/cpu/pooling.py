@@ -87,7 +87,8 @@ class PoolingOps(BasicOps):
         return outputs * (1 + 4 + 4 + ITEM_BYTES[g.mask_dtype]) + 4 * 64
 
     def _temporary(self, g: PoolGeometry, planes: int, dtype: str) -> Array:
-        return self.scratch((min(_planes(g), planes), *g.out_size), dtype)
+        made: Array = self.scratch((min(_planes(g), planes), *g.out_size), dtype)
+        return made
 
     def max_pool_forward(self, x: Array, g: PoolGeometry, y: Array, mask: Array) -> None:
         """y = the largest cell of each window, mask = 1 + its index (the first one of equals)
