@@ -6,6 +6,7 @@ import numpy as np
 
 from layrubnet.devices.cpu.basic import BasicOps
 from layrubnet.devices.cpu.blocks import BLOCK, Array, blocks
+from layrubnet.devices.cpu.select import choose, keep
 
 
 class ActivationOps(BasicOps):
@@ -26,13 +27,17 @@ class ActivationOps(BasicOps):
 
     def relu_backward(self, y: Array, dy: Array, slope: float, dx: Array) -> None:
         """dx = dy where y > 0, slope * dy elsewhere (a positive slope keeps y's sign: y tells)"""
-        positive = self.scratch(min(y.size, BLOCK), "bool")
+        size = min(y.size, BLOCK)
+        positive, lanes = self.scratch(size, "bool"), self.scratch(size, "int32")
+        scaled = self.temporary(y)
         for yb, dyb, dxb in blocks(y, dy, dx):
-            keep = positive[: yb.size]
-            np.less_equal(yb, np.float32(0), out=keep)
-            if dxb.ctypes.data != dyb.ctypes.data:
-                np.copyto(dxb, dyb)
-            np.multiply(dxb, np.float32(slope), out=dxb, where=keep)
+            n = yb.size
+            np.greater(yb, np.float32(0), out=positive[:n])
+            if slope == 0:
+                keep(positive[:n], dyb, dxb, lanes[:n])
+            else:
+                np.multiply(dyb, np.float32(slope), out=scaled[:n])
+                choose(positive[:n], dyb, scaled[:n], dxb, lanes[:n])
 
     def sigmoid_forward(self, x: Array, y: Array) -> None:
         """y = 1 / (1 + exp(-x)), as (1 + tanh(x / 2)) / 2"""

@@ -10,6 +10,7 @@ import numpy as np
 
 from layrubnet.devices.cpu.basic import BasicOps
 from layrubnet.devices.cpu.blocks import BLOCK, Array
+from layrubnet.devices.cpu.select import choose, keep
 from layrubnet.devices.cpu.tiles import Tile, tile_shape, tiles
 
 
@@ -47,20 +48,20 @@ class ChannelOps(BasicOps):
 
     def prelu_forward(self, x: Array, slope: Array, y: Array) -> None:
         """y = x where x > 0, slope[c] * x elsewhere"""
-        self._where_negative(x, x, slope, y)
+        self._scale_negative(x, x, slope, y)
 
     def prelu_backward(self, x: Array, dy: Array, slope: Array, dx: Array) -> None:
         """dx = dy where x > 0, slope[c] * dy elsewhere"""
-        self._where_negative(x, dy, slope, dx)
+        self._scale_negative(x, dy, slope, dx)
 
-    def _where_negative(self, sign: Array, x: Array, slope: Array, y: Array) -> None:
-        negative, product = self.scratch(BLOCK, "bool"), self.scratch(BLOCK)
+    def _scale_negative(self, sign: Array, x: Array, slope: Array, y: Array) -> None:
+        positive, lanes = self.scratch(BLOCK, "bool"), self.scratch(BLOCK, "int32")
+        products = self.scratch(BLOCK)
         for tile in tiles(x.shape):
-            mask, t = _shaped(negative, tile), _shaped(product, tile)
-            np.less_equal(sign[tile], np.float32(0), out=mask)
+            mask, t = _shaped(positive, tile), _shaped(products, tile)
+            np.greater(sign[tile], np.float32(0), out=mask)
             np.multiply(x[tile], slope[tile[1], None], out=t)
-            np.copyto(y[tile], x[tile])
-            np.copyto(y[tile], t, where=mask)
+            choose(mask, x[tile], t, y[tile], _shaped(lanes, tile))
 
     def prelu_slope_gradient(
         self, x: Array, dy: Array, dslope: Array, accumulate: bool = False
@@ -68,13 +69,13 @@ class ChannelOps(BasicOps):
         """dslope[c] = (dslope[c] +) sum of x * dy over the elements of c with x <= 0"""
         if not accumulate:
             dslope.fill(0)
-        negative = self.scratch(BLOCK, "bool")
+        negative, lanes = self.scratch(BLOCK, "bool"), self.scratch(BLOCK, "int32")
         products, inner_sums, sums = (self.scratch(BLOCK) for _ in range(3))
         for tile in tiles(x.shape):
             mask, t = _shaped(negative, tile), _shaped(products, tile)
             np.less_equal(x[tile], np.float32(0), out=mask)
-            t.fill(0)
-            np.multiply(x[tile], dy[tile], out=t, where=mask)
+            np.multiply(x[tile], dy[tile], out=t)
+            keep(mask, t, t, _shaped(lanes, tile))
             _add_sums(t, tile, inner_sums, sums, dslope)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from layrubnet.devices.cpu.basic import BasicOps
 from layrubnet.devices.cpu.blocks import BLOCK, Array, flat
+from layrubnet.devices.cpu.select import keep
 from layrubnet.philox import SCRATCH_ROWS, fill_uint32
 
 
@@ -32,13 +33,13 @@ class DropoutOps(BasicOps):
         # A block is a whole number of Philox blocks of 4 words, however large.
         step = min(-(-x.size // 4), max(1, BLOCK // 4)) * 4
         words = self.scratch(step, "uint32")
-        dropped = self.scratch(step, "bool")
+        kept, lanes = self.scratch(step, "bool"), self.scratch(step, "int32")
         work = self.scratch(SCRATCH_ROWS * step // 4, "uint64")
         x, y = flat(x), flat(y)
         for begin in range(0, x.size, step):
             xb, yb = x[begin : begin + step], y[begin : begin + step]
-            word_b, drop = words[: xb.size], dropped[: xb.size]
-            fill_uint32(word_b, key, stream, work, first=begin)
-            np.less_equal(word_b, limit, out=drop)
+            n = xb.size
+            fill_uint32(words[:n], key, stream, work, first=begin)
+            np.greater(words[:n], limit, out=kept[:n])
             np.multiply(xb, scale, out=yb)
-            np.copyto(yb, np.float32(0), where=drop)
+            keep(kept[:n], yb, yb, lanes[:n])

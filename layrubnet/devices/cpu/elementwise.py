@@ -12,6 +12,7 @@ import numpy as np
 
 from layrubnet.devices.cpu.basic import BasicOps
 from layrubnet.devices.cpu.blocks import BLOCK, Array, blocks
+from layrubnet.devices.cpu.select import choose, keep
 
 
 class ElementwiseOps(BasicOps):
@@ -63,30 +64,36 @@ class ElementwiseOps(BasicOps):
     def maximum_forward(self, xs: Sequence[Array], y: Array, winner: Array) -> None:
         """y = max(x0, x1, ...); winner (uint8) = which. Of x0 and x1 the second wins a tie, a
         later one must be larger than all before it."""
-        t = self.temporary(y)
-        larger = self.scratch(min(y.size, BLOCK), "bool")
+        size = min(y.size, BLOCK)
+        t, larger = self.temporary(y), self.scratch(size, "bool")
+        best, lanes = self.temporary(y), self.scratch(size, "int32")
         for *xb, yb, wb in blocks(*xs, y, winner):
-            tb, more = t[: yb.size], larger[: yb.size]
-            np.copyto(tb, xb[0])
+            n = yb.size
+            tb, bb, more = t[:n], best[:n], larger[:n]
+            np.copyto(bb, xb[0])
             wb.fill(0)
             for i, x in enumerate(xb[1:], 1):
+                np.copyto(tb, bb)
                 if i == 1:
-                    np.greater(tb, x, out=more)
+                    np.greater(bb, x, out=more)
                     np.logical_not(more, out=more)
                 else:
-                    np.greater(x, tb, out=more)
-                np.copyto(tb, x, where=more)
-                np.copyto(wb, np.uint8(i), where=more)
-            np.copyto(yb, tb)
+                    np.greater(x, bb, out=more)
+                choose(more, x, tb, bb, lanes[:n])
+                # Later bottoms have larger numbers: the maximum is the last one that won.
+                number = more.view(np.uint8)
+                np.multiply(number, np.uint8(i), out=number)
+                np.maximum(wb, number, out=wb)
+            np.copyto(yb, bb)
 
     def maximum_backward(self, winner: Array, dy: Array, index: int, dx: Array) -> None:
         """dx = dy where winner == index, 0 elsewhere"""
-        lost = self.scratch(min(dy.size, BLOCK), "bool")
+        size = min(dy.size, BLOCK)
+        won, lanes = self.scratch(size, "bool"), self.scratch(size, "int32")
         for wb, dyb, dxb in blocks(winner, dy, dx):
-            other = lost[: wb.size]
-            np.not_equal(wb, np.uint8(index), out=other)
-            np.copyto(dxb, dyb)
-            np.copyto(dxb, np.float32(0), where=other)
+            n = wb.size
+            np.equal(wb, np.uint8(index), out=won[:n])
+            keep(won[:n], dyb, dxb, lanes[:n])
 
 
 def _affine(x: Array, scale: float, shift: float, y: Array) -> None:
