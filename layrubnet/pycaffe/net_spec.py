@@ -119,10 +119,11 @@ class _Layers:
             raise AttributeError(type_)
 
         def make(*inputs: Any, **options: Any) -> Any:
-            tops = Function(type_, inputs, options).tops
-            if len(tops) == 1:
-                return tops[0]
-            return tops
+            function = Function(type_, inputs, options)
+            tops = function.tops
+            if not tops:
+                return function
+            return tops[0] if len(tops) == 1 else tops
 
         return make
 
@@ -154,7 +155,7 @@ class NetSpec:
     def __init__(self) -> None:
         super().__setattr__("tops", OrderedDict())
 
-    tops: OrderedDict[str, Top]
+    tops: OrderedDict[str, Any]
 
     def __setattr__(self, name: str, top: Any) -> None:
         self.tops[name] = top
@@ -162,12 +163,12 @@ class NetSpec:
     def __setitem__(self, name: str, top: Any) -> None:
         self.tops[name] = top
 
-    def __getattr__(self, name: str) -> Top:
+    def __getattr__(self, name: str) -> Any:
         if name not in self.tops:
             raise AttributeError(f"the net has no top {name!r}")
         return self.tops[name]
 
-    def __getitem__(self, name: str) -> Top:
+    def __getitem__(self, name: str) -> Any:
         return self.tops[name]
 
     def __delattr__(self, name: str) -> None:
@@ -178,7 +179,7 @@ class NetSpec:
         return _write({id(top): name for name, top in self.tops.items()}, self.tops.values())
 
 
-def to_proto(*tops: Top) -> Any:
+def to_proto(*tops: Top | Function) -> Any:
     """The NetParameter of everything that leads to these tops, with automatic names."""
     return _write({}, tops)
 
@@ -186,7 +187,7 @@ def to_proto(*tops: Top) -> Any:
 def _write(given: dict[int, str], tops: Any) -> Any:
     order: OrderedDict[int, Function] = OrderedDict()
     for top in tops:
-        _visit(top.fn, order)
+        _visit(top.fn if isinstance(top, Top) else top, order)
     names = dict(given)
     counts: dict[str, int] = {}
     net = NetParameter()
@@ -202,9 +203,9 @@ def _write(given: dict[int, str], tops: Any) -> Any:
 
 
 def _layer_name(fn: Function, names: Mapping[int, str], counts: dict[str, int]) -> str:
-    for top in fn.tops:
-        if id(top) in names:
-            return names[id(top)]
+    for named in (*fn.tops, fn):
+        if id(named) in names:
+            return names[id(named)]
     counts[fn.type] = counts.get(fn.type, 0) + 1
     return f"{fn.type}{counts[fn.type]}"
 
