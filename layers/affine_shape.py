@@ -23,7 +23,7 @@ class Broadcast(Layer):
     what = "operand"
 
     def place(self, bottoms: Sequence[TensorType], axis: int, num_axes: int) -> Shape:
-        """Find the operand's shape; set ``outer``, ``inner`` and ``channels`` (1 is a product)."""
+        """Find the operand's shape; remember how many values there are and what follows them."""
         x = bottoms[0].shape
         if len(bottoms) == 2:
             shape = bottoms[1].shape
@@ -33,7 +33,7 @@ class Broadcast(Layer):
         else:
             start = self.axis(axis, len(x))
             shape = self._own_shape(x, start, num_axes)
-        self.channels = math.prod(shape)
+        self.channels, self.single = math.prod(shape), not shape
         self.inner = math.prod(x[start + len(shape) :])
         if any(b.extent for b in bottoms) and (len(bottoms) == 2 or (shape and start == 0)):
             raise self.bad_shape(
@@ -71,6 +71,8 @@ class Broadcast(Layer):
             )
 
     def by_channel(self, array: Any) -> Any:
-        """The array as (outer, channels, inner)."""
+        """The array as (outer, channels, inner), also when it has fewer rows than declared."""
+        if self.single:
+            return array.reshape(1, 1, array.size)
         rest = max(1, self.channels * self.inner)
         return array.reshape(array.size // rest, self.channels, self.inner)

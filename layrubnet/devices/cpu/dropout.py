@@ -31,7 +31,7 @@ class DropoutOps(BasicOps):
         limit = np.uint32(int(ratio * 2.0**32))
         scale = np.float32(factor)
         # A block is a whole number of Philox blocks of 4 words, however large.
-        step = min(-(-x.size // 4), max(1, BLOCK // 4)) * 4
+        step = max(1, min(-(-x.size // 4), BLOCK // 4)) * 4
         words = self.scratch(step, "uint32")
         kept, lanes = self.scratch(step, "bool"), self.scratch(step, "int32")
         work = self.scratch(SCRATCH_ROWS * step // 4, "uint64")

@@ -7,6 +7,7 @@ import numpy as np
 from layrubnet.devices.cpu.activation import ActivationOps
 from layrubnet.devices.cpu.batch_norm import BatchNormOps
 from layrubnet.devices.cpu.channel import ChannelOps
+from layrubnet.devices.cpu.columns import ColumnOps
 from layrubnet.devices.cpu.convolution import ConvolutionOps
 from layrubnet.devices.cpu.crop import CropOps
 from layrubnet.devices.cpu.dropout import DropoutOps
@@ -24,6 +25,7 @@ class CpuOps(
     ActivationOps,
     BatchNormOps,
     ChannelOps,
+    ColumnOps,
     ConvolutionOps,
     CropOps,
     DropoutOps,
