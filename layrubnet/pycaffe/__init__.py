@@ -20,6 +20,7 @@ from layrubnet.pycaffe.mode import (
 )
 from layrubnet.pycaffe.net import Net
 from layrubnet.pycaffe.net_spec import NetSpec, layers, params, to_proto
+from layrubnet.pycaffe.python_base import Layer
 from layrubnet.pycaffe.solvers import (
     AdaDeltaSolver,
     AdaGradSolver,
@@ -40,6 +41,7 @@ __all__ = [
     "AdamSolver",
     "Blob",
     "Classifier",
+    "Layer",
     "Net",
     "NetSpec",
     "NesterovSolver",

@@ -246,4 +246,4 @@ def test_known_types_and_messages() -> None:
     assert pb.Phase.Value("TEST") == caffe.TEST
     assert "SolverParameter" in dir(pb)
     with pytest.raises(AttributeError):
-        pb.NoSuchMessage
+        _ = pb.NoSuchMessage

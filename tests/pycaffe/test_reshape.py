@@ -104,3 +104,21 @@ def test_sharing_parameters() -> None:
 def test_set_input_arrays_needs_memory_data() -> None:
     with pytest.raises(DataError, match="MemoryData"):
         caffe.Net(LENET, caffe.TEST).set_input_arrays(np.zeros((2, 1, 8, 8)), np.zeros(2))
+
+
+def test_memory_data_keeps_its_rows_and_its_place() -> None:
+    net = caffe.Net(
+        """
+layer { name: "data" type: "MemoryData" top: "data" top: "label"
+  memory_data_param { batch_size: 2 channels: 1 height: 1 width: 1 } }
+layer { name: "more" type: "Input" top: "more" input_param { shape { dim: 3 } } }
+""",
+        caffe.TEST,
+    )
+    net.set_input_arrays(np.arange(6.0, dtype=np.float32).reshape(6, 1, 1, 1), np.arange(6))
+    net.forward()
+    np.testing.assert_array_equal(net.blobs["data"].data.ravel(), [0, 1])
+    net.blobs["more"].reshape(4)
+    net.forward()
+    np.testing.assert_array_equal(net.blobs["data"].data.ravel(), [2, 3])
+    np.testing.assert_array_equal(net.blobs["label"].data.ravel(), [2, 3])
