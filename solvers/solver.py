@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from layrubnet.devices import Device, get_device
 from layrubnet.engine.executor import Hook
 from layrubnet.engine.net import CompiledNet
@@ -115,7 +117,8 @@ class Solver:
         if param.snapshot_after_train and self._last_snapshot != self.iter:
             self.snapshot()
         if not self.stopped:
-            self._last_look()
+            with _quiet():
+                self._last_look()
         self.observers.finished(self.iter, self.stopped)
 
     def _last_look(self) -> None:
@@ -137,7 +140,8 @@ class Solver:
                 self.test_all()
                 if self.stopped:
                     break
-            self._iterate()
+            with _quiet():
+                self._iterate()
 
     def _test_due(self) -> bool:
         interval = self.param.test_interval
@@ -271,3 +275,8 @@ class Solver:
         self.observers.note(f"Restoring previous solver status from {os.fspath(path)}")
         snapshots.restore(self, path)
         self._last_snapshot = self.iter
+
+
+def _quiet() -> np.errstate:
+    """NumPy's warnings off: what is not finite is found, and explained, by us."""
+    return np.errstate(all="ignore")

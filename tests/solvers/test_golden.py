@@ -13,10 +13,10 @@ from layrubnet.prototxt.state import read_state
 from layrubnet.prototxt.weights import read_weights
 from layrubnet.solvers.solver import Solver
 from tests.solvers.support import ROWS, Recorder, rows_layer, solver_param
-from tests.support.golden import assert_close
-from tests.support.shared import GOLDEN, REASON
+from tests.support.golden import COPIES, assert_close, find_case
+from tests.support.shared import GOLDEN
 
-CASES = sorted(p.stem for p in GOLDEN.glob("solver_*.npz"))
+CASES = sorted({p.stem for at in (COPIES, GOLDEN) for p in at.glob("solver_*.npz")})
 LINE = 'layer { name: "data" type: "HDF5Data"'
 
 
@@ -24,7 +24,7 @@ class Case:
     """The arrays of a case, and solvers that start where it starts."""
 
     def __init__(self, name: str) -> None:
-        arrays = np.load(GOLDEN / f"{name}.npz", allow_pickle=False)
+        arrays = np.load(find_case(f"{name}.npz"), allow_pickle=False)
         self.name, self.arrays = name, dict(arrays)
         self.meta: dict[str, Any] = json.loads(str(arrays["meta"]))
         ROWS[name] = (arrays["data.x"], arrays["data.t"])
@@ -54,7 +54,7 @@ class Case:
             assert_close(solver.net.get_blob(layer, int(index)), values, f"{prefix}{key}")
 
 
-@pytest.fixture(params=CASES or [pytest.param("none", marks=pytest.mark.skip(reason=REASON))])
+@pytest.fixture(params=CASES)
 def case(request: pytest.FixtureRequest) -> Case:
     return Case(request.param)
 
@@ -74,9 +74,9 @@ def test_snapshots(case: Case, tmp_path: Path) -> None:
     solver.step(10)
     for name in case.meta["snapshots"]:
         if "solverstate" in name:
-            _same_state(tmp_path / name, GOLDEN / name)
+            _same_state(tmp_path / name, find_case(name))
         else:
-            _same_weights(tmp_path / name, GOLDEN / name)
+            _same_weights(tmp_path / name, find_case(name))
 
 
 def _same_weights(path: Path, golden: Path) -> None:
@@ -97,14 +97,18 @@ def _same_state(path: Path, golden: Path) -> None:
     mine, theirs = read_state(path), read_state(golden)
     assert (mine.iter, mine.current_step) == (theirs.iter, theirs.current_step)
     assert len(mine.history) == len(theirs.history)
+    # A bias just before BatchNorm has the gradient 0 but for rounding: hence the common floor.
+    floor = 1e-3 * max(float(np.abs(h).max()) for h in theirs.history)
     for index, (got, want) in enumerate(zip(mine.history, theirs.history, strict=True)):
-        assert_close(got, want, f"{golden.name} history {index}", 5e-4)
+        scale = max(float(np.abs(want).max()), floor)
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=0, atol=5e-4 * scale, err_msg=str(index))
 
 
 def test_resume_from_caffes_snapshot(case: Case, tmp_path: Path) -> None:
     solver, recorder = case.solver(tmp_path)
     state = next(n for n in case.meta["snapshots"] if "_iter_5.solverstate" in n)
-    solver.restore(GOLDEN / state)
+    solver.restore(find_case(state))
     assert solver.iter == 5
     assert any("no sidecar" in text for text in recorder.warnings)
     for t in range(3):
