@@ -27,10 +27,12 @@ def generator(seed: int, name: str) -> Rng:
 def fill(filler: Any, shape: Shape, rng: Rng, where: str = "") -> np.ndarray:
     """Return a float32 array of ``shape`` with values drawn as FillerParameter ``filler`` says.
 
-    ``None`` means the default: the constant 0.
+    ``None`` means the default: the constant 0. An array is taken as it is.
     """
     if filler is None:
         return np.zeros(shape, np.float32)
+    if isinstance(filler, np.ndarray):
+        return filler.astype(np.float32).reshape(shape)
     maker = _FILLERS.get(filler.type)
     if maker is None:
         close = nearest(filler.type, _FILLERS)

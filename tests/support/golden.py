@@ -16,6 +16,7 @@ from google.protobuf import text_format
 
 from layrubnet.engine.net import CompiledNet
 from layrubnet.proto import NetParameter
+from layrubnet.prototxt.upgrade import upgrade_net
 from tests.support.shared import GOLDEN, REASON
 
 COPIES = Path(__file__).resolve().parents[1] / "golden"
@@ -48,7 +49,7 @@ class GoldenCase:
         self.arrays = dict(np.load(find_case(f"{name}.npz"), allow_pickle=False))
         self.meta: dict[str, Any] = json.loads(str(self.arrays.pop("meta")))
         text = str(self.arrays.pop("prototxt"))
-        self.param = text_format.Parse(text, NetParameter())
+        self.param = upgrade_net(text_format.Parse(text, NetParameter()))[0]
         self.net = CompiledNet(self.param, self.meta["phase"], device=device, seeds=True, seed=1)
         for key, values in self.keys("param."):
             layer, index = key.rsplit(".", 1)

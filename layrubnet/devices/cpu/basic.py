@@ -33,17 +33,14 @@ class BasicOps:
         """y = x (same number of elements; shapes may differ if contiguous)"""
         np.copyto(y, x if x.shape == y.shape else x.reshape(y.shape))
 
-    def load_host(self, fill: Callable[..., None], ys: Sequence[Array]) -> None:
-        """Let ``fill(*arrays)`` write host arrays like ``ys``, and bring the values into ``ys``."""
-        fill(*ys)
+    def load_host(
+        self, fill: Callable[..., None], ys: Sequence[Array | None], xs: Sequence[Array | None] = ()
+    ) -> None:
+        """Call ``fill(*xs, *ys)`` with host arrays of the same values; ``ys`` get what it writes.
 
-    def copy_columns(self, x: Array, x_begin: int, y: Array, y_begin: int, width: int) -> None:
-        """y[:, y_begin : y_begin + width] = x[:, x_begin : x_begin + width] (matrices)"""
-        np.copyto(y[:, y_begin : y_begin + width], x[:, x_begin : x_begin + width])
-
-    def fill_columns(self, y: Array, begin: int, width: int, value: float) -> None:
-        """y[:, begin : begin + width] = value (a matrix)"""
-        y[:, begin : begin + width].fill(value)
+        The only way for code on the host to make values of the net. Absent arrays stay None.
+        """
+        fill(*xs, *ys)
 
     def set_item(self, y: Array, index: int, value: float) -> None:
         """y[index] = value, from the host, ordered before later work."""
