@@ -46,3 +46,20 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Make the folder of ``path`` and raise LayrubError if a file could not be written there.
+
+    For files that are written late: a mistake shows before hours of work, not after.
+    """
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise LayrubError(f"cannot be written: {reason}", where=str(target)) from None
+    if target.is_dir():
+        raise LayrubError("is a folder, not a file", where=str(target))
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise LayrubError("cannot be written: Permission denied", where=str(target))

@@ -1,0 +1,196 @@
+"""Check a net or a solver without training: syntax, shapes, sharing, memory, one batch of data.
+
+layrubnet check net.prototxt
+layrubnet check solver.prototxt         checks the train net and every test net
+layrubnet check net.prototxt --no-data  does not run the first batch
+layrubnet check --layers                lists the known layer types
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from layrubnet.cli import common
+from layrubnet.engine.layer import layer_types
+from layrubnet.engine.net import CompiledNet
+from layrubnet.errors import LayrubError
+from layrubnet.proto import Phase
+from layrubnet.prototxt.solver_nets import NetSource, solver_test_nets, solver_train_net
+from layrubnet.prototxt.text import read_solver
+from layrubnet.solvers.nets import places
+from layrubnet.solvers.rules import make_rule
+
+NAME = "check"
+ALIASES: list[str] = []
+HELP = "check a net or solver: syntax, shapes, sharing, memory, one batch of data"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", metavar="NET_OR_SOLVER", help="the prototxt to check")
+    parser.add_argument("-model", "--model", metavar="NET", help="the same, Caffe's spelling")
+    parser.add_argument("-solver", "--solver", metavar="SOLVER", help="likewise for a solver")
+    parser.add_argument(
+        "-phase",
+        "--phase",
+        choices=("TRAIN", "TEST"),
+        help="check a net file in this phase only (default: every phase it has layers for)",
+    )
+    parser.add_argument("--no-data", action="store_true", help="do not run the first batch")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--layers", action="store_true", help="list the known layer types and end")
+    common.add_state_flags(parser)
+    common.add_device_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.layers:
+        print("\n".join(layer_types()))
+        return 0
+    path = args.file or args.model or args.solver
+    if not path:
+        raise LayrubError("which file?", hint="layrubnet check net.prototxt")
+    device = common.chosen_device(args)
+    reports = []
+    for source, rule in _sources(path, args):
+        report = _check(source, rule, device, not args.no_data)
+        reports.append(report)
+        if not args.json:
+            _print(report)
+    if args.json:
+        print(json.dumps(reports, indent=1))
+    else:
+        print("everything is all right")
+    return 0
+
+
+def _sources(path: str, args: argparse.Namespace) -> list[tuple[NetSource, Any]]:
+    """The nets to check, each with the update rule that will train it (or None)."""
+    if not common.is_net_file(path):
+        solver = read_solver(Path(path), allow_unknown=args.allow_unknown_fields)
+        train = solver_train_net(solver, path).filtered()
+        tests = [source.filtered() for source in solver_test_nets(solver, path)]
+        return [(train, make_rule(solver)), *((test, None) for test in tests)]
+    stages = common.split_list(args.stage)
+    sources = []
+    problems = []
+    for phase in (args.phase,) if args.phase else ("TRAIN", "TEST"):
+        try:
+            sources.append(
+                common.load_net(path, phase, args.level, stages, args.allow_unknown_fields)
+            )
+        except LayrubError as error:
+            problems.append(error)
+    if not sources:
+        raise problems[0]
+    if len(sources) == 2 and sources[0].net == sources[1].net:
+        sources = sources[:1]  # no phase rules: once is enough
+    return [(source, None) for source in sources if len(source.net.layer)]
+
+
+def _check(source: NetSource, rule: Any, device: str, data: bool) -> dict[str, Any]:
+    phase = Phase.Name(source.phase)
+    net = CompiledNet(
+        source.net,
+        phase,
+        device=device,
+        rule=rule,
+        train=phase == "TRAIN",
+        where=places(source),
+    )
+    try:
+        batch = _first_batch(net) if data else []
+        return {
+            "net": source.name,
+            "phase": phase,
+            "layers": [_layer_row(net, node) for node in net.graph.nodes],
+            "parameters": common.parameter_count(net),
+            "shared": [
+                {"name": p.shared_name, "layers": [user for user, _ in p.users]}
+                for p in net.graph.params
+                if len(p.users) > 1
+            ],
+            "batch_size": common.batch_size(net),
+            "memory_bytes": net.plan.nbytes,
+            "memory_by_kind": _memory(net),
+            "first_batch": batch,
+        }
+    finally:
+        net.close()
+
+
+def _layer_row(net: CompiledNet, node: Any) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "type": node.layer.type,
+        "tops": {v.name: list(v.type.shape) for v in node.tops},
+        "blobs": [list(decl.shape) for decl in node.contract.blobs],
+        "backward": node.needs_backward,
+    }
+
+
+def _memory(net: CompiledNet) -> dict[str, int]:
+    kinds: dict[str, int] = {"scratch": net.plan.scratch_bytes}
+    for buffer in net.program.buffers.values():
+        kinds[buffer.kind] = kinds.get(buffer.kind, 0) + buffer.nbytes
+    return kinds
+
+
+def _first_batch(net: CompiledNet) -> list[dict[str, Any]]:
+    """Run forward once; describe what the data layers gave."""
+    nodes = net.data_nodes()
+    if not nodes:
+        return []
+    net.forward()
+    rows = []
+    for node in nodes:
+        for value in node.tops:
+            array = net.device.download(net.data(value.name))
+            rows.append(
+                {
+                    "blob": value.name,
+                    "shape": list(array.shape),
+                    "min": float(array.min()),
+                    "max": float(array.max()),
+                    "mean": float(array.mean()),
+                }
+            )
+    return rows
+
+
+def _print(report: dict[str, Any]) -> None:
+    print(f"net {report['net']!r}, phase {report['phase']}")
+    rows = [
+        (
+            layer["name"],
+            layer["type"],
+            ", ".join(f"{n} {_shape(s)}" for n, s in layer["tops"].items()),
+            " ".join(_shape(s) for s in layer["blobs"]),
+            "yes" if layer["backward"] else "",
+        )
+        for layer in report["layers"]
+    ]
+    heads = ("layer", "type", "tops", "blobs", "backward")
+    widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
+    for row in [heads, *rows]:
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        print("  " + "  ".join(cells).rstrip())
+    for shared in report["shared"]:
+        print(f"  shared parameter {shared['name']!r}: {', '.join(shared['layers'])}")
+    for row in report["first_batch"]:
+        print(
+            f"  first batch: {row['blob']} {_shape(row['shape'])}, "
+            f"from {row['min']:.4g} to {row['max']:.4g}, mean {row['mean']:.4g}"
+        )
+    parts = ", ".join(
+        f"{kind} {common.megabytes(size)}"
+        for kind, size in sorted(report["memory_by_kind"].items(), key=lambda item: -item[1])
+    )
+    print(f"  batch size {report['batch_size']}, {report['parameters']:,} parameters")
+    print(f"  memory {common.megabytes(report['memory_bytes'])} ({parts})\n")
+
+
+def _shape(shape: list[int]) -> str:
+    return "x".join(map(str, shape)) if shape else "scalar"

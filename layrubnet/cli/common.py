@@ -1,0 +1,125 @@
+"""Flags and steps that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from pathlib import Path
+
+from layrubnet import proto
+from layrubnet.engine.net import CompiledNet
+from layrubnet.errors import DeviceError, LayrubError
+from layrubnet.prototxt.positions import scan
+from layrubnet.prototxt.solver_nets import NetSource
+from layrubnet.prototxt.text import load, read_net
+
+
+def add_device_flags(parser: argparse.ArgumentParser) -> None:
+    """``--device`` and Caffe's ``--gpu``."""
+    group = parser.add_argument_group("device")
+    group.add_argument("--device", default="cpu", help="cpu (default)")
+    group.add_argument(
+        "-gpu", "--gpu", metavar="ID", help="Caffe's flag; this version has no GPU device yet"
+    )
+
+
+def add_state_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags that choose the layers of a net: level, stages, unknown fields."""
+    group = parser.add_argument_group("which layers")
+    group.add_argument("-level", "--level", type=int, default=0, help="the net's level (0)")
+    group.add_argument(
+        "-stage", "--stage", default="", metavar="A,B", help="the net's stages, comma-separated"
+    )
+    group.add_argument(
+        "--allow-unknown-fields",
+        action="store_true",
+        help="go on when the file has fields that layrubnet does not know",
+    )
+
+
+def add_model_flags(parser: argparse.ArgumentParser, *, weights: str) -> None:
+    """The net (positional or ``--model``) and its weights."""
+    parser.add_argument("net", nargs="?", metavar="NET", help="the net's prototxt")
+    parser.add_argument("-model", "--model", metavar="NET", help="the same, Caffe's spelling")
+    parser.add_argument(
+        "-weights", "--weights", default="", metavar="FILE", help=f"{weights} (.caffemodel, .h5)"
+    )
+
+
+def model_path(args: argparse.Namespace) -> str:
+    """The net file from either spelling."""
+    path: str | None = args.net or args.model
+    if not path:
+        raise LayrubError(
+            "which net?", hint=f"layrubnet {args.command} --model net.prototxt, or just the file"
+        )
+    if args.net and args.model and args.net != args.model:
+        raise LayrubError("two nets given", expected="one", got=f"{args.net} and {args.model}")
+    return path
+
+
+def chosen_device(args: argparse.Namespace) -> str:
+    """The device to use; a GPU is refused, never silently replaced."""
+    if args.gpu is not None:
+        raise DeviceError(
+            "this version of layrubnet has no GPU device yet",
+            got=f"--gpu {args.gpu}",
+            hint="leave --gpu out to run on the CPU",
+        )
+    device: str = args.device
+    return device
+
+
+def split_list(text: str) -> list[str]:
+    """Comma-separated words; empty ones are dropped."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def load_net(
+    path: str, phase: str, level: int, stages: list[str], allow_unknown: bool = False
+) -> NetSource:
+    """Read a net file and choose its layers for a state."""
+    net, positions = read_net(Path(path), allow_unknown=allow_unknown)
+    source = NetSource(
+        net, proto.Phase.Value(phase), level, tuple(stages), net.name or path, positions
+    )
+    return source.filtered()
+
+
+def is_net_file(path: str) -> bool:
+    """Does a prototxt hold a net (rather than a solver)? Decided by its top-level fields."""
+    text, _ = load(Path(path))
+    names = {p[0][0] for p, _ in scan(text) if len(p) == 1}
+    return bool(names & {"layer", "layers", "input", "input_shape", "input_dim"})
+
+
+def batch_size(net: CompiledNet) -> int | None:
+    """Samples per micro-batch: axis 0 of the first top of the first data layer or input."""
+    for node in net.graph.nodes:
+        if (node.contract.loads or node.layer.type == "Input") and node.tops:
+            shape = node.tops[0].type.shape
+            return shape[0] if shape else None
+    return None
+
+
+def megabytes(nbytes: float) -> str:
+    """A size for people: 12.3 MiB."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if nbytes < 1024 or unit == "GiB":
+            return f"{nbytes:.0f} {unit}" if unit == "bytes" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1024
+    raise AssertionError
+
+
+def parse_minimum(text: str) -> tuple[str, float]:
+    """``accuracy=0.97`` as a pair."""
+    match = re.fullmatch(r"([^=]+)=([-+.\deE]+)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form BLOB=NUMBER")
+    return match[1], float(match[2])
+
+
+def parameter_count(net: CompiledNet) -> int:
+    """Learned numbers of a net, each stored blob once."""
+    return sum(math.prod(p.shape) for p in net.graph.params if p.kind == "param")

@@ -1,0 +1,30 @@
+"""Show what layrubnet can run on.
+
+layrubnet device-query
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from layrubnet.devices import get_device
+from layrubnet.version import __version__
+
+NAME = "device-query"
+ALIASES = ["device_query"]
+HELP = "show the devices that nets can run on"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-gpu", "--gpu", metavar="ID", help=argparse.SUPPRESS)
+
+
+def run(args: argparse.Namespace) -> int:
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index, call-overload]
+    print(f"layrubnet {__version__}")
+    print(f"Device name:       {get_device('cpu').describe()}")
+    print(f"Matrix products:   {blas.get('name')} {blas.get('version')}")
+    print("GPU:               this version has no GPU device yet")
+    return 0

@@ -1,0 +1,101 @@
+"""Where a training run's words go: terminal, log file, JSON lines, TensorBoard, plot."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from layrubnet.cli import common
+from layrubnet.errors import LayrubError
+from layrubnet.files import check_writable
+from layrubnet.observe.events import JsonLines
+from layrubnet.observe.log import LogObserver, add_handler, remove_handler
+from layrubnet.observe.observer import Observer
+from layrubnet.observe.plot import draw
+from layrubnet.observe.progress import progress_observer
+from layrubnet.observe.tensorboard import TensorBoard
+from layrubnet.solvers.solver import Solver
+from layrubnet.version import __version__
+
+
+@dataclass
+class RunLog:
+    """The observers of a run and the files they write; a context that closes them."""
+
+    observers: list[Observer] = field(default_factory=list)
+    handlers: list[logging.Handler] = field(default_factory=list)
+    log: str | None = None
+    events: str | None = None
+    plot: str | None = None
+
+    def __enter__(self) -> RunLog:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for observer in self.observers:
+            observer.close()
+        for handler in self.handlers:
+            remove_handler(handler)
+
+    def draw_plot(self) -> None:
+        """Draw the loss curve, if one was asked for."""
+        if self.plot and self.events:
+            draw(self.events, self.plot)
+
+
+def open_log(args: argparse.Namespace, param: Any) -> RunLog:
+    """Open everything the flags ask for. Log lines go to stderr, as Caffe's do."""
+    if args.plot and args.no_log_files:
+        raise LayrubError("--plot draws from the log files, which --no-log-files turns off")
+    run = RunLog(plot=args.plot)
+    if args.plot:
+        check_writable(args.plot)
+    live = {"auto": None, "live": True, "plain": False}[args.progress]
+    terminal = progress_observer(sys.stderr, live)
+    run.observers.append(terminal)
+    plain = isinstance(terminal, LogObserver)
+    level = logging.INFO if plain else logging.CRITICAL
+    run.handlers.append(add_handler(sys.stderr, level))
+    if not args.no_log_files:
+        stem = _stem(args, param)
+        run.log, run.events = f"{stem}.log", f"{stem}.jsonl"
+        for path in (run.log, run.events):
+            check_writable(path)
+        run.handlers.append(add_handler(run.log))
+        run.observers.append(JsonLines(run.events))
+        if not plain:
+            run.observers.append(LogObserver())
+    if args.tensorboard:
+        run.observers.append(TensorBoard(args.tensorboard))
+    return run
+
+
+def _stem(args: argparse.Namespace, param: Any) -> str:
+    prefix = Path(param.snapshot_prefix or "layrubnet")
+    folder = Path(args.log_dir) if args.log_dir else prefix.parent
+    return str(folder / (prefix.name or "layrubnet"))
+
+
+def announce(solver: Solver, run: RunLog, resume: str | None) -> None:
+    """The first lines of a run: version, device, batch, memory, seed, where logs go."""
+    net = solver.net
+    batch = common.batch_size(net)
+    each = solver.rule.iter_size
+    threads = os.environ.get("OMP_NUM_THREADS") or os.environ.get("OPENBLAS_NUM_THREADS") or "auto"
+    memory = sum(n.plan.nbytes for n in (net, *solver.test_nets))
+    samples = f"{batch} x iter_size {each} = {(batch or 0) * each} samples per update"
+    say = solver.observers.note
+    say(f"layrubnet {__version__} on {net.device.describe()}, threads {threads}")
+    say(f"Net {net.graph.name!r}: {common.parameter_count(net):,} parameters, batch {samples}")
+    say(
+        f"Memory: {common.megabytes(memory)} for the train net and {len(solver.test_nets)} test nets"
+    )
+    say(f"Seed: {solver.seed}")
+    say(f"Logs: {run.log}, {run.events}" if run.log else "Logs: none (--no-log-files)")
+    if resume:
+        say(f"Resuming from {resume}")
