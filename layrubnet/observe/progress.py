@@ -8,10 +8,10 @@ from typing import Any, TextIO
 from layrubnet import extras
 from layrubnet.errors import MissingDependency
 from layrubnet.observe.log import LogObserver, shown
-from layrubnet.observe.observer import Observer, SnapshotReport, TestReport, TrainReport
+from layrubnet.observe.observer import Observer, SnapshotReport, TestReport
 
 _BARS = "▁▂▃▄▅▆▇█"
-_WIDTH = 40
+_WIDTH = 32
 
 
 def sparkline(values: list[float]) -> str:
@@ -39,57 +39,57 @@ def progress_observer(stream: TextIO, live: bool | None = None) -> Observer:
 
 
 class LiveProgress(Observer):
-    """Shows a run with rich; notes and warnings scroll by above."""
+    """Shows a run with rich: a bar, and below it loss, curve and last test.
+
+    Notes, tests and snapshots scroll by above.
+    """
 
     def __init__(self, stream: TextIO) -> None:
-        console = extras.rich("console")
-        progress = extras.rich("progress")
-        self._console = console.Console(file=stream, highlight=False)
+        rich_console, progress = extras.rich("console"), extras.rich("progress")
+        self._text = extras.rich("text").Text
+        self._group = rich_console.Group
+        self._console = rich_console.Console(file=stream, highlight=False)
         self._progress = progress.Progress(
             progress.TextColumn("[bold]{task.description}"),
-            progress.BarColumn(),
+            progress.BarColumn(bar_width=None),
             progress.MofNCompleteColumn(),
             progress.TimeRemainingColumn(),
-            progress.TextColumn("{task.fields[info]}", markup=False),
             console=self._console,
+            expand=True,
         )
         self._task: Any = None
         self._recent: deque[float] = deque(maxlen=_WIDTH)
         self._sum, self._count, self._every = 0.0, 0, 1
-        self._last = ""
+        self._loss = self._test = ""
+        self._live = extras.rich("live").Live(get_renderable=self._picture, console=self._console)
+
+    def _picture(self) -> Any:
+        below = f"loss {self._loss or '-'}  {sparkline(list(self._recent))}  {self._test}"
+        return self._group(self._progress, self._text(below, no_wrap=True, overflow="ellipsis"))
 
     def started(self, name: str, lr_policy: str, iteration: int, max_iter: int) -> None:
         self._every = max(1, (max_iter - iteration) // _WIDTH)
         self._task = self._progress.add_task(
-            name or "training", total=max_iter, completed=iteration, info=""
+            name or "training", total=max_iter, completed=iteration
         )
-        self._progress.start()
+        self._live.start()
 
     def iterated(self, iteration: int, loss: float) -> None:
-        if self._task is None:
-            return
+        self._loss = f"{loss:.4g}"
         self._sum, self._count = self._sum + loss, self._count + 1
         if self._count == self._every:
             self._recent.append(self._sum / self._count)
             self._sum, self._count = 0.0, 0
-        line = sparkline(list(self._recent))
-        info = f"loss {loss:.4g} {line} {self._last}"
-        self._progress.update(self._task, completed=iteration, info=info)
+        if self._task is not None:
+            self._progress.update(self._task, completed=iteration)
 
     def tested(self, report: TestReport) -> None:
-        self._last = ", ".join(f"{o.name} {o.value:.4g}" for o in report.outputs[:3])
+        self._test = "test " + ", ".join(f"{o.name} {o.value:.4g}" for o in report.outputs[:3])
         outputs = ", ".join(shown(o) for o in report.outputs)
         self._print(f"iteration {report.iteration}: test net #{report.net}: {outputs}")
 
-    def trained(self, report: TrainReport) -> None:
-        if self._task is None:
-            self._print(f"iteration {report.iteration}: loss {report.loss:g}, lr {report.lr:g}")
-
     def snapshot(self, report: SnapshotReport) -> None:
         self._print(f"iteration {report.iteration}: snapshot {report.state}")
-
-    def forwarded(self, iteration: int, loss: float) -> None:
-        self._print(f"iteration {iteration}: loss {loss:g}")
 
     def note(self, text: str) -> None:
         self._print(text)
@@ -99,10 +99,11 @@ class LiveProgress(Observer):
 
     def finished(self, iteration: int, early: bool) -> None:
         self.close()
-        self._print("stopped early" if early else "done")
+        self._print(f"iteration {iteration}: " + ("stopped early" if early else "done"))
 
     def close(self) -> None:
-        self._progress.stop()
+        if self._task is not None:
+            self._live.stop()
 
     def _print(self, text: str) -> None:
         self._console.print(text, markup=False)

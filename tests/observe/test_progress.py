@@ -1,0 +1,56 @@
+"""The live display on a terminal, log lines elsewhere."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from layrubnet.observe.log import LogObserver
+from layrubnet.observe.progress import LiveProgress, progress_observer, sparkline
+from layrubnet.observe.tensorboard import TensorBoard
+from tests.solvers.support import make_solver
+
+TEXT = 'lr_policy: "fixed" base_lr: 0.05 display: 2 max_iter: 60 test_iter: 1 test_interval: 30 '
+
+
+def test_sparkline() -> None:
+    assert sparkline([]) == ""
+    assert sparkline([1.0]) == "▁"
+    assert sparkline([0, 7, 3.5]) == "▁█▄"
+
+
+def test_choice() -> None:
+    pytest.importorskip("rich")
+    assert isinstance(progress_observer(io.StringIO()), LogObserver)
+    assert isinstance(progress_observer(io.StringIO(), live=True), LiveProgress)
+
+
+def test_live_run(tmp_path: Path) -> None:
+    pytest.importorskip("rich")
+    stream = io.StringIO()
+    display = LiveProgress(stream)
+    solver, _ = make_solver(f'{TEXT} snapshot_prefix: "{tmp_path}/s"')
+    solver.observers.all.append(display)
+    display.warning("careful [here]")
+    solver.solve()
+    display.close()
+    text = stream.getvalue()
+    assert "iteration 30: test net #0: loss =" in text
+    assert "careful [here]" in text
+    assert "snapshot" in text
+    assert "60/60" in text
+    assert "done" in text
+
+
+def test_tensorboard(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX")
+    solver, _ = make_solver(f'{TEXT} snapshot_prefix: "{tmp_path}/s"')
+    board = TensorBoard(tmp_path / "board")
+    solver.observers.all.append(board)
+    solver.step(3)
+    board.close()
+    written = b"".join(p.read_bytes() for p in (tmp_path / "board").iterdir())
+    assert b"train/loss" in written
+    assert b"test0/loss" in written
