@@ -42,14 +42,6 @@ class BasicOps:
         """
         fill(*xs, *ys)
 
-    def copy_columns(self, x: Array, x_begin: int, y: Array, y_begin: int, width: int) -> None:
-        """y[:, y_begin : y_begin + width] = x[:, x_begin : x_begin + width] (matrices)"""
-        np.copyto(y[:, y_begin : y_begin + width], x[:, x_begin : x_begin + width])
-
-    def fill_columns(self, y: Array, begin: int, width: int, value: float) -> None:
-        """y[:, begin : begin + width] = value (a matrix)"""
-        y[:, begin : begin + width].fill(value)
-
     def set_item(self, y: Array, index: int, value: float) -> None:
         """y[index] = value, from the host, ordered before later work."""
         y[index] = value
