@@ -83,6 +83,7 @@ class PythonLayer(Layer):
             backward_data=everything if has_backward else None,
             backward_weights=everything if has_backward and len(user.blobs) else None,
             accumulates=True,
+            repeatable=False,
         )
 
     def forward(self, ops: Any, io: IO) -> None:

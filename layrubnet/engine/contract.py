@@ -140,6 +140,7 @@ class Contract:
     no_gradient            bottoms that never get a gradient (labels)
     accumulates            backward_weights honours ``io.accumulate`` itself
     random                 draws random numbers (recomputation repeats them by their counter)
+    repeatable             forward may run again (recomputation) and gives the same
     loads                  the host fills the tops (data layers): ``load`` instead of forward
     flops                  cost model
     =====================  ====================================================================
@@ -159,6 +160,7 @@ class Contract:
     no_gradient: tuple[int, ...] = ()
     accumulates: bool = False
     random: bool = False
+    repeatable: bool = True
     loads: bool = False
     flops: Flops = Flops()
 

@@ -24,9 +24,10 @@ class CompiledNet:
 
     ``share``: another net whose parameters this one uses (matched by layer name): a test net
     beside its train net. ``rule``: a solver's update, which makes the program end with it.
-    ``seeds``: gradients of outputs can be set from outside (pycaffe). ``rank``: enters the random
-    streams, so that ranks drop different units. ``arrays``: existing arrays to use for buffers of
-    these names (a net compiled again for new input shapes keeps its parameters).
+    ``seeds``: gradients of outputs can be set from outside (pycaffe). ``rank`` of ``world``:
+    enters the random streams, so that ranks drop different units, and deals out the data.
+    ``arrays``: existing arrays to use for buffers of these names (a net compiled again for new
+    input shapes keeps its parameters).
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class CompiledNet:
         device: Device | str = "cpu",
         seed: int = 0,
         rank: int = 0,
+        world: int = 1,
         share: CompiledNet | None = None,
         rule: UpdateRule | None = None,
         train: bool = True,
@@ -70,7 +72,7 @@ class CompiledNet:
         self._nodes = {node.name: n for n, node in enumerate(self.graph.nodes)}
         self._fill_params(external)
         for node in self.data_nodes():
-            node.layer.open(seed=seed, rank=rank)
+            node.layer.open(seed=seed, rank=rank, world=world)
 
     # -- set-up ----------------------------------------------------------------------------------
 
