@@ -186,7 +186,6 @@ class ConvolutionBase(Layer):
 
     def backward_weights(self, ops: Any, io: IO) -> None:
         accumulate = io.accumulate
-        rows = None if io.chunk is None else tuple(io.chunk)
         for i, top_diff in enumerate(io.dy):
             if top_diff is None:
                 continue
@@ -194,7 +193,7 @@ class ConvolutionBase(Layer):
             with ops.scratch.reuse():
                 if io.dw[0] is not None:
                     ends = (dy, x) if self.transposed else (x, dy)
-                    self.plan.backward_weights(*ends, io.dw[0], accumulate, rows)
+                    self.plan.backward_weights(*ends, io.dw[0], accumulate, io.chunk)
                 if self.bias and io.dw[1] is not None:
                     flat = dy.reshape(dy.shape[0], self.outputs, -1)
                     ops.reduce_sum(flat, (0, 2), io.dw[1], accumulate)

@@ -129,6 +129,15 @@ def test_padding_is_never_the_largest() -> None:
     np.testing.assert_array_equal(net.data("m")[0, 0], [[0, 1], [3, 4]])
 
 
+def test_the_average_counts_padding_up_to_the_trailing_pad() -> None:
+    """Rows of the windows on 4 cells: -1..1, 1..3, and 3..4, where a cell 5 does not count."""
+    net = probe(layer("pool: AVE kernel_size: 3 stride: 2 pad: 1"), {"x": (1, 1, 4, 4)})
+    net.data("x")[...] = 1
+    net.forward()
+    share = np.array([2 / 3, 1, 1 / 2])
+    np.testing.assert_allclose(net.data("y")[0, 0], np.outer(share, share), rtol=1e-6)
+
+
 @pytest.mark.parametrize(("pool", "value"), [("MAX", LOWEST), ("AVE", 0)])
 def test_a_window_outside_is_defined(pool: str, value: float) -> None:
     """Kernel 2, stride 3 on 9 cells: the fourth window starts where the plane ends."""

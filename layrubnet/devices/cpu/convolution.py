@@ -18,10 +18,10 @@ from layrubnet.devices.geometry import ConvGeometry
 from layrubnet.devices.scratch import ScratchAllocator
 from layrubnet.engine.contract import Scratch
 
-COLUMN_BYTES = 4 << 20
-"""Columns of a chunk take at most this (one image may take more): about a level-2/3 cache."""
-FEW = 4
-"""Fewer images than this per chunk do not pay for putting the images last."""
+COLUMN_BYTES = 2 << 20
+"""Columns of a chunk take about this much: they stay in the cache until they are used."""
+FEW, FEW_BYTES = 4, 4 << 20
+"""A chunk of fewer images does not pay for putting the images last; so many may take more."""
 WIDE = 64
 """From so many positions on, a pointwise product per image needs no reordering at all."""
 
@@ -31,10 +31,10 @@ def _chunk(g: ConvGeometry) -> int:
     if g.pointwise and g.positions >= WIDE:
         return 1
     per_image = 4 * g.positions * max(g.column_rows, g.outputs, 1)
-    most = min(COLUMN_BYTES // max(per_image, 1), g.batch)
-    if most < min(FEW, g.batch):
-        return 1
-    chunks = -(-g.batch // max(most, 1))
+    most = COLUMN_BYTES // max(per_image, 1)
+    if most < FEW:
+        most = FEW if FEW * per_image <= FEW_BYTES else 1
+    chunks = -(-g.batch // most)
     return max(1, -(-g.batch // max(chunks, 1)))
 
 
