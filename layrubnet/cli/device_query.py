@@ -6,6 +6,7 @@ layrubnet device-query
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index, call-overload]
+    config: dict[str, Any] = np.show_config(mode="dicts")  # type: ignore[assignment]
+    blas = config["Build Dependencies"]["blas"]
     print(f"layrubnet {__version__}")
     print(f"Device name:       {get_device('cpu').describe()}")
     print(f"Matrix products:   {blas.get('name')} {blas.get('version')}")

@@ -92,9 +92,8 @@ def announce(solver: Solver, run: RunLog, resume: str | None) -> None:
     say = solver.observers.note
     say(f"layrubnet {__version__} on {net.device.describe()}, threads {threads}")
     say(f"Net {net.graph.name!r}: {common.parameter_count(net):,} parameters, batch {samples}")
-    say(
-        f"Memory: {common.megabytes(memory)} for the train net and {len(solver.test_nets)} test nets"
-    )
+    tests = len(solver.test_nets)
+    say(f"Memory: {common.megabytes(memory)} for the train net and {tests} test nets")
     say(f"Seed: {solver.seed}")
     say(f"Logs: {run.log}, {run.events}" if run.log else "Logs: none (--no-log-files)")
     if resume:
