@@ -72,12 +72,12 @@ class Net:
     @property
     def blobs(self) -> dict[str, Any]:
         """The data of every blob: live arrays by name."""
-        return {name: self._live.data(name) for name in self._live.net.blob_names}
+        return {name: self._live.data(name) for name in self._live.blob_names}
 
     @property
     def diffs(self) -> dict[str, Any]:
         """The gradient of every blob: live arrays by name."""
-        return {name: self._live.diff(name) for name in self._live.net.blob_names}
+        return {name: self._live.diff(name) for name in self._live.blob_names}
 
     @property
     def params(self) -> dict[str, list[Any]]:
@@ -90,8 +90,7 @@ class Net:
         return {n: [self._live.param_diff(n, i) for i in range(c)] for n, c in self._counts()}
 
     def _counts(self) -> list[tuple[str, int]]:
-        blobs = self._live.net.graph.layer_blobs()
-        return [(name, len(params)) for name, params in blobs.items() if params]
+        return [(name, len(params)) for name, params in self._live.stored.items() if params]
 
     def forward(self, **inputs: Any) -> dict[str, np.ndarray]:
         """Run the net; return its outputs as new arrays by name.

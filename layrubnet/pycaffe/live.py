@@ -9,18 +9,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from layrubnet.engine.build import build_graph
-from layrubnet.engine.graph import Node
+from layrubnet.engine.graph import Graph
 from layrubnet.engine.net import CompiledNet
 from layrubnet.errors import DataError, NetError, ShapeError, nearest
 from layrubnet.pycaffe.versions import Versions
 
 Shape = tuple[int, ...]
 _KEPT = ("param", "param_diff", "history", "state", "scalars")
+
+
+@dataclass
+class LayerInfo:
+    """A layer as the net's definition has it; ``first`` to ``last`` are its nodes in the graph."""
+
+    type: str
+    bottoms: list[str]
+    tops: list[str]
+    first: int
+    last: int
+
+
+def described(graph: Graph) -> dict[str, LayerInfo]:
+    """The layers in order, automatic splits included, composites (LSTM) as one layer each."""
+    specs = {spec.name: spec for spec in graph.source.layer}
+    found: dict[str, LayerInfo] = {}
+    for n, node in enumerate(graph.nodes):
+        outer = node.name.split("/")[0]
+        if outer in graph.composites and node.name.startswith(f"{outer}/"):
+            spec = specs[outer]
+            info = LayerInfo(spec.type, list(spec.bottom), list(spec.top), n, n)
+            found.setdefault(outer, info).last = n
+        else:
+            bottoms, tops = ([v.name for v in vs] for vs in (node.bottoms, node.tops))
+            found[node.name] = LayerInfo(node.layer.type, bottoms, tops, n, n)
+    return found
 
 
 class LiveNet:
@@ -37,8 +65,12 @@ class LiveNet:
 
     def _adopt(self, net: CompiledNet) -> None:
         self.net = net
-        self.nodes: dict[str, Node] = {node.name: node for node in net.graph.nodes}
-        self.names = list(self.nodes)
+        self.stored = net.graph.layer_blobs()
+        self.shapes = net.graph.blob_shapes()
+        self.layers = described(net.graph)
+        self.names = list(self.layers)
+        inner = tuple(f"{name}/" for name in net.graph.composites)
+        self.blob_names = [name for name in net.blob_names if not name.startswith(inner)]
         self._versions = Versions(net)
 
     # -- arrays ----------------------------------------------------------------------------------
@@ -55,23 +87,15 @@ class LiveNet:
 
     def param_data(self, layer: str, index: int) -> Any:
         """Blob ``index`` of a layer: a live array with the shape that this layer sees."""
-        param = self.net.graph.layer_blobs()[layer][index]
-        return self.net.param_data(param.name).reshape(self.param_shape(layer, index))
+        param = self.stored[layer][index]
+        return self.net.param_data(param.name).reshape(self.shapes[layer][index])
 
     def param_diff(self, layer: str, index: int) -> Any:
         """The gradient of a layer's blob: a live array, or zeros that belong to nothing."""
-        param = self.net.graph.layer_blobs()[layer][index]
-        shape = self.param_shape(layer, index)
+        param, shape = self.stored[layer][index], self.shapes[layer][index]
         if param.name in self.net.program.param_diff:
             return self.net.param_diff(param.name).reshape(shape)
         return self._zero(f"param {param.name}", shape)
-
-    def param_shape(self, layer: str, index: int) -> Shape:
-        """The shape in which a layer sees its blob (sharing may be by count only)."""
-        node = self.nodes.get(layer)
-        if node is not None:
-            return node.contract.blobs[index].shape
-        return self.net.graph.layer_blobs()[layer][index].shape
 
     def _zero(self, key: str, shape: Shape) -> Any:
         array = self._zeros.get(key)
@@ -90,14 +114,25 @@ class LiveNet:
     # -- running ---------------------------------------------------------------------------------
 
     def forward(self, start: str | None = None, end: str | None = None) -> float:
-        """Run forward from layer ``start`` to ``end``, both included; return the loss."""
+        """Run forward from layer ``start`` to ``end``, both included; return their loss."""
         self.reshape()
         first, last = self._range(start, end)
         self._versions.before_forward(first, last)
-        loss = self.net.forward(start=start, end=end)
-        if end is not None:
-            self._versions.after_forward(first, last)
-        return loss
+        if start is end is None:
+            return self.net.forward()
+        names = self.net.layer_names
+        self.net.forward(start=names[first], end=names[last])
+        self._versions.after_forward(first, last)
+        return self._loss(first, last)
+
+    def _loss(self, first: int, last: int) -> float:
+        """The weighted losses of some nodes: the program sums them for the whole net only."""
+        return sum(
+            weight * float(self.net.device.download(self.net.data(value.name)).sum())
+            for node in self.net.graph.nodes[first : last + 1]
+            for value, weight in zip(node.tops, node.loss_weights, strict=True)
+            if weight
+        )
 
     def backward(self, start: str | None = None, end: str | None = None) -> None:
         """Run backward from layer ``start`` down to ``end``; gradients of parameters add up."""
@@ -109,24 +144,25 @@ class LiveNet:
         self.reshape()
         first, last = self._range(end, start)
         self._versions.before_backward(first, last)
-        self.net.backward(start=start, end=end, accumulate=True)
+        names = self.net.layer_names
+        self.net.backward(start=names[last], end=names[first], accumulate=True)
         self._versions.after_backward(first, last)
 
     def _range(self, first: str | None, last: str | None) -> tuple[int, int]:
+        """The indices of the nodes that layers ``first`` to ``last`` consist of."""
         return (
-            self.position(first) if first is not None else 0,
-            self.position(last) if last is not None else len(self.names) - 1,
+            self._layer(first).first if first is not None else 0,
+            self._layer(last).last if last is not None else len(self.net.graph.nodes) - 1,
         )
 
-    def position(self, layer: str) -> int:
-        """The index of a layer; an unknown one is an error with the nearest names."""
-        if layer not in self.nodes:
-            close = nearest(layer, self.nodes, 3)
+    def _layer(self, name: str) -> LayerInfo:
+        if name not in self.layers:
+            close = nearest(name, self.layers, 3)
             raise NetError(
-                f"the net has no layer {layer!r}",
+                f"the net has no layer {name!r}",
                 hint=f"did you mean {' or '.join(close)}?" if close else "",
             )
-        return self.names.index(layer)
+        return self.layers[name]
 
     # -- shapes ----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from typing import Any
 
 from layrubnet.engine.net import CompiledNet
@@ -69,21 +70,21 @@ class Net:
 
     # -- looking in ------------------------------------------------------------------------------
 
-    @property
+    # Names never change, and blobs look their arrays up: the handles can be made once.
+
+    @cached_property
     def blobs(self) -> OrderedDict[str, Blob]:
         """The blobs by name, in order."""
-        live = self._live
-        return OrderedDict((name, NetBlob(live, name)) for name in live.net.blob_names)
+        return OrderedDict((name, NetBlob(self._live, name)) for name in self._live.blob_names)
 
-    @property
+    @cached_property
     def params(self) -> OrderedDict[str, list[Blob]]:
         """The blobs of each layer that has any, by layer name."""
-        found = self.compiled.graph.layer_blobs()
-        return OrderedDict((name, self._layer_blobs(name)) for name, ps in found.items() if ps)
+        stored = self._live.stored
+        return OrderedDict((n, self._layer_blobs(n)) for n in self._live.names if stored[n])
 
     def _layer_blobs(self, layer: str) -> list[Blob]:
-        params = self.compiled.graph.layer_blobs().get(layer, ())
-        return [ParamBlob(self._live, layer, i) for i in range(len(params))]
+        return [ParamBlob(self._live, layer, i) for i in range(len(self._live.stored[layer]))]
 
     @property
     def inputs(self) -> list[str]:
@@ -100,35 +101,31 @@ class Net:
         """The layers in order, automatic splits included."""
         return list(self.layer_dict.values())
 
-    @property
+    @cached_property
     def layer_dict(self) -> OrderedDict[str, LayerView]:
         """The layers by name."""
-        nodes = self._live.nodes
-        return OrderedDict(
-            (name, LayerView(node.layer.type, self._layer_blobs(name)))
-            for name, node in nodes.items()
-        )
+        layers = self._live.layers.items()
+        return OrderedDict((n, LayerView(one.type, self._layer_blobs(n))) for n, one in layers)
 
     @property
     def bottom_names(self) -> OrderedDict[str, list[str]]:
         """The bottoms of each layer."""
-        nodes = self._live.nodes
-        return OrderedDict((n, [v.name for v in node.bottoms]) for n, node in nodes.items())
+        return OrderedDict((name, one.bottoms) for name, one in self._live.layers.items())
 
     @property
     def top_names(self) -> OrderedDict[str, list[str]]:
         """The tops of each layer."""
-        nodes = self._live.nodes
-        return OrderedDict((n, [v.name for v in node.tops]) for n, node in nodes.items())
+        return OrderedDict((name, one.tops) for name, one in self._live.layers.items())
 
     @property
     def blob_loss_weights(self) -> OrderedDict[str, float]:
         """The weight of each blob in the loss."""
-        weights = OrderedDict((name, 0.0) for name in self.compiled.blob_names)
-        for node in self._live.nodes.values():
-            for value, weight in zip(node.tops, node.loss_weights, strict=True):
-                weights[value.name] = weight
-        return weights
+        weights = {
+            value.name: weight
+            for node in self.compiled.graph.nodes
+            for value, weight in zip(node.tops, node.loss_weights, strict=True)
+        }
+        return OrderedDict((name, weights[name]) for name in self._live.blob_names)
 
     @property
     def _layer_names(self) -> list[str]:
@@ -136,7 +133,7 @@ class Net:
 
     @property
     def _blob_names(self) -> list[str]:
-        return self.compiled.blob_names
+        return list(self._live.blob_names)
 
     # -- running ---------------------------------------------------------------------------------
 

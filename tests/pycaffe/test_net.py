@@ -136,6 +136,14 @@ def test_running_in_part(rng: np.random.Generator) -> None:
     net.blobs["ip1"].data[...] = 0
     assert net.forward(start="ip2")["loss"] == pytest.approx(np.log(3), abs=1e-5)
     assert net.forward(start="ip1")["loss"] == whole
+    last = len(net.layers) - 1
+    assert net._forward(0, last) == pytest.approx(float(whole), rel=1e-6)
+    assert net._forward(0, last - 1) == 0
+    net.clear_param_diffs()
+    net._backward(last, last)
+    assert not net.params["ip2"][0].diff.any()
+    net._backward(last - 1, 0)
+    assert net.params["ip2"][0].diff.any()
     with pytest.raises(NetError, match="did you mean pool1"):
         net.forward(end="pol1")
 
@@ -247,3 +255,26 @@ def test_known_types_and_messages() -> None:
     assert "SolverParameter" in dir(pb)
     with pytest.raises(AttributeError):
         _ = pb.NoSuchMessage
+
+
+def test_a_composite_layer_is_one_layer() -> None:
+    import tests.engine.stubs  # noqa: F401  (registers the stub types)
+
+    net = caffe.Net(
+        """
+layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 3 dim: 4 dim: 8 } } }
+layer { name: "rnn" type: "StubLSTM" bottom: "x" top: "y" }
+layer { name: "out" type: "Power" bottom: "y" top: "z" power_param { scale: 2 } }
+""",
+        caffe.TEST,
+    )
+    assert net._layer_names == ["in", "rnn", "out"]
+    assert list(net.blobs) == ["x", "y", "z"]
+    assert (net.layer_dict["rnn"].type, len(net.layer_dict["rnn"].blobs)) == ("StubLSTM", 1)
+    assert (net.bottom_names["rnn"], net.top_names["rnn"]) == (["x"], ["y"])
+    assert list(net.params) == ["rnn"]
+    net.blobs["y"].data[...] = 4
+    net.forward(start="out")
+    assert (net.blobs["z"].data == 8).all()
+    with pytest.raises(NetError, match="has no layer"):
+        net.forward(start="rnn/out")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from layrubnet import pycaffe as caffe
+from layrubnet.data import encode_datum, write_lmdb
 from layrubnet.errors import DataError, NetError, ShapeError
 from tests.pycaffe.nets import FULLY_CONVOLUTIONAL, LENET
 
@@ -122,3 +125,24 @@ layer { name: "more" type: "Input" top: "more" input_param { shape { dim: 3 } } 
     net.forward()
     np.testing.assert_array_equal(net.blobs["data"].data.ravel(), [2, 3])
     np.testing.assert_array_equal(net.blobs["label"].data.ravel(), [2, 3])
+
+
+def test_a_data_base_goes_on_where_it_was(tmp_path: Path) -> None:
+    pytest.importorskip("lmdb")
+    records = (
+        (f"{n:03d}".encode(), encode_datum(np.full((1, 1, 1), n, np.uint8), n)) for n in range(10)
+    )
+    write_lmdb(tmp_path / "base", records)
+    net = caffe.Net(
+        f"""
+layer {{ name: "base" type: "Data" top: "data" top: "label"
+  data_param {{ source: "{tmp_path / "base"}" batch_size: 3 backend: LMDB }} }}
+layer {{ name: "more" type: "Input" top: "more" input_param {{ shape {{ dim: 3 }} }} }}
+""",
+        caffe.TEST,
+    )
+    net.forward()
+    net.blobs["more"].reshape(4)
+    net.forward()
+    np.testing.assert_array_equal(net.blobs["label"].data, [3, 4, 5])
+    net.compiled.close()
