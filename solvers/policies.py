@@ -10,6 +10,7 @@ exp                     base_lr * gamma ^ t
 inv                     base_lr * (1 + gamma * t) ^ -power
 poly                    base_lr * (1 - t / max_iter) ^ power
 sigmoid                 base_lr / (1 + exp(-gamma * (t - stepsize)))
+plateau (SSD)           base_lr * gamma ^ k, k: see :func:`plateau_step`
 cosine (ours)           min_lr + (base_lr - min_lr) * (1 + cos(pi * t / max_iter)) / 2
 ======================  ===================================================================
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from layrubnet.errors import PrototxtError, nearest
@@ -40,6 +42,30 @@ def current_step(solver: Any, iteration: int, before: int) -> int:
         due = before < len(values) and iteration >= values[before]
         return before + 1 if due else before
     return before
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """The smallest smoothed loss so far, and the iteration of it or of the last drop since."""
+
+    minimum: float = math.inf
+    event: int = 0
+
+
+def plateau_step(
+    solver: Any, iteration: int, before: int, loss: float, seen: Plateau
+) -> tuple[int, Plateau]:
+    """Return the number of drops under ``plateau``, and what to remember.
+
+    The rate drops when the smoothed loss has found no new minimum for ``plateau_winsize[k]``
+    iterations since the last minimum or drop.
+    """
+    if loss < seen.minimum:
+        seen = Plateau(loss, iteration)
+    windows = solver.plateau_winsize
+    if before < len(windows) and iteration - seen.event >= windows[before]:
+        return before + 1, Plateau(seen.minimum, iteration)
+    return before, seen
 
 
 def learning_rate(solver: Any, iteration: int, step: int = 0) -> float:
@@ -63,12 +89,14 @@ def check_policy(solver: Any) -> None:
         raise PrototxtError("base_lr is not set", where=_WHERE, hint="for example base_lr: 0.01")
     if name == "step" and solver.stepsize <= 0:
         _refuse(name, "stepsize", "more than 0", solver.stepsize)
-    if name in ("step", "multistep", "exp", "inv", "sigmoid") and solver.gamma < 0:
+    if name in ("step", "multistep", "plateau", "exp", "inv", "sigmoid") and solver.gamma < 0:
         _refuse(name, "gamma", "0 or more", f"{solver.gamma:g}")
     if name in ("poly", "cosine") and solver.max_iter <= 0:
         _refuse(name, "max_iter", "more than 0", solver.max_iter)
     if name == "multistep" and list(solver.stepvalue) != sorted(solver.stepvalue):
         _refuse(name, "stepvalue", "rising numbers", list(solver.stepvalue))
+    if name == "plateau" and any(window <= 0 for window in solver.plateau_winsize or [0]):
+        _refuse(name, "plateau_winsize", "one or more, each more than 0", "0 or nothing")
     if solver.warmup_iter and solver.warmup_policy not in _WARM_UPS:
         close = nearest(solver.warmup_policy, _WARM_UPS)
         raise PrototxtError(
@@ -115,6 +143,7 @@ _POLICIES: dict[str, Callable[[Any, int, int], float]] = {
     "fixed": lambda solver, t, step: float(solver.base_lr),
     "step": _drop,
     "multistep": _drop,
+    "plateau": _drop,
     "exp": lambda solver, t, step: float(solver.base_lr * solver.gamma**t),
     "inv": lambda solver, t, step: float(solver.base_lr * (1 + solver.gamma * t) ** -solver.power),
     "poly": _poly,

@@ -19,12 +19,14 @@ import numpy as np
 from layrubnet.engine.net import CompiledNet
 from layrubnet.errors import WeightsError
 from layrubnet.files import atomic_write
+from layrubnet.solvers.policies import Plateau
 from layrubnet.version import __version__
 
 if TYPE_CHECKING:
     from layrubnet.solvers.solver import Solver
 
 FORMAT = 1
+TestState = tuple[list[dict[str, Any]], dict[str, Any]]
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -36,6 +38,7 @@ def sidecar_path(state: str | os.PathLike[str]) -> Path:
 
 def write(solver: Solver, weights: str, state: str) -> None:
     """Write the sidecar of files that are already in place."""
+    nets, watch = solver.test_mark or test_state(solver)
     content = {
         "format": FORMAT,
         "iteration": solver.iter,
@@ -44,8 +47,9 @@ def write(solver: Solver, weights: str, state: str) -> None:
         "losses": list(solver.losses),
         "weights_sha256": _digest(weights),
         "state_sha256": _digest(state),
-        "nets": [_net_state(net) for net in (solver.net, *solver.test_nets)],
-        "watch": solver.watch.state(),
+        "plateau": [solver.plateau.minimum, solver.plateau.event],
+        "nets": [_net_state(solver.net), *nets],
+        "watch": watch,
         "choices": _choices(solver),
     }
     with atomic_write(sidecar_path(state)) as temporary:
@@ -74,6 +78,7 @@ def read(state: str | os.PathLike[str], weights: str | os.PathLike[str]) -> dict
 def apply(solver: Solver, content: dict[str, Any]) -> None:
     """Set the solver to the content of a sidecar."""
     solver.losses.extend(content["losses"])
+    solver.plateau = Plateau(*content["plateau"])
     solver.watch.load(content["watch"])
     nets = (solver.net, *solver.test_nets)
     if len(content["nets"]) != len(nets):
@@ -94,6 +99,18 @@ def apply(solver: Solver, content: dict[str, Any]) -> None:
             "Results may differ in the last bits from a run without interruption: "
             + ", ".join(changed)
         )
+
+
+def test_state(solver: Solver) -> TestState:
+    """What a test changes: positions and state of the test nets, and what watches them."""
+    return [_net_state(net) for net in solver.test_nets], solver.watch.state()
+
+
+def set_test_state(solver: Solver, state: TestState) -> None:
+    """Go back to before a test that was interrupted."""
+    for net, saved in zip(solver.test_nets, state[0], strict=True):
+        _set_net_state(net, saved, solver)
+    solver.watch.load(state[1])
 
 
 def _choices(solver: Solver) -> dict[str, Any]:

@@ -131,6 +131,9 @@ def restore(solver: Solver, path: str | os.PathLike[str]) -> None:
     solver.losses.clear()
     if extra is not None:
         sidecar.apply(solver, extra)
+    mine = snapshot_paths(solver)
+    if os.path.abspath(path) == os.path.abspath(mine[1]):
+        solver.watch.written(solver, SnapshotReport(solver.iter, *mine))
 
 
 def _check_history(solver: Solver, path: str | os.PathLike[str], state: SavedState) -> None:

@@ -25,9 +25,16 @@ from layrubnet.observe.debug import DebugInfo
 from layrubnet.observe.finite import FiniteCheck, explain_loss, looks_like_floor
 from layrubnet.observe.observer import Observer, Observers, TrainReport
 from layrubnet.observe.signals import Action
+from layrubnet.solvers import sidecar
 from layrubnet.solvers import snapshot as snapshots
 from layrubnet.solvers.nets import test_nets, train_net
-from layrubnet.solvers.policies import check_policy, current_step, learning_rate
+from layrubnet.solvers.policies import (
+    Plateau,
+    check_policy,
+    current_step,
+    learning_rate,
+    plateau_step,
+)
 from layrubnet.solvers.rules import make_rule
 from layrubnet.solvers.testing import outputs_of, run_test
 from layrubnet.solvers.watch import Watch
@@ -65,10 +72,12 @@ class Solver:
         self.watch = Watch(param)
         self.iter = 0
         self.current_step = 0
+        self.plateau = Plateau()
         self.stopped = False
         self.losses: deque[float] = deque(maxlen=max(1, param.average_loss))
         self._display_timer = (time.perf_counter(), 0)
         self._last_snapshot = -1
+        self.test_mark: sidecar.TestState | None = None
         self._warned_floor = False
         self.seed = self._choose_seed(seed)
         self.net: CompiledNet
@@ -116,10 +125,11 @@ class Solver:
         self.step(param.max_iter - self.iter)
         if param.snapshot_after_train and self._last_snapshot != self.iter:
             self.snapshot()
-        if not self.stopped:
+        early = self.stopped
+        if not early:
             with _quiet():
                 self._last_look()
-        self.observers.finished(self.iter, self.stopped)
+        self.observers.finished(self.iter, early)
 
     def _last_look(self) -> None:
         """The loss and the tests after the last update, if they are due."""
@@ -181,10 +191,17 @@ class Solver:
 
     def _advance_rate(self) -> float:
         before = self.current_step
-        self.current_step = current_step(self.param, self.iter, before)
-        if self.param.lr_policy == "multistep" and self.current_step != before:
+        names = {"multistep": "MultiStep", "plateau": "Plateau"}
+        policy = self.param.lr_policy
+        if policy == "plateau":
+            self.current_step, self.plateau = plateau_step(
+                self.param, self.iter, before, self.smoothed_loss, self.plateau
+            )
+        else:
+            self.current_step = current_step(self.param, self.iter, before)
+        if policy in names and self.current_step != before:
             self.observers.note(
-                f"MultiStep Status: Iteration {self.iter}, step = {self.current_step}"
+                f"{names[policy]} Status: Iteration {self.iter}, step = {self.current_step}"
             )
         return learning_rate(self.param, self.iter, self.current_step)
 
@@ -245,12 +262,16 @@ class Solver:
 
     def test_all(self) -> None:
         """Run every test net; a request to stop ends the tests as well."""
+        # A snapshot taken meanwhile has to lead back to the start of the tests.
+        mark = self.test_mark = sidecar.test_state(self)
         for index in range(len(self.test_nets)):
             report = run_test(self, index)
             if report is None:
-                return
+                sidecar.set_test_state(self, mark)
+                break
             self.observers.tested(report)
             self.watch.see(self, report)
+        self.test_mark = None
 
     def handle_requests(self) -> bool:
         """Do what signals ask for during a test; return whether to stop."""

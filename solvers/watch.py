@@ -73,13 +73,16 @@ class Watch:
     def state(self) -> dict[str, Any]:
         """What a snapshot has to remember."""
         records = {"best": self.best, "stop": self.stop}
-        return {name: [r.best, r.since] for name, r in records.items() if r is not None}
+        state: dict[str, Any] = {n: [r.best, r.since] for n, r in records.items() if r is not None}
+        state["kept"] = [[r.iteration, r.weights, r.state] for r in self.kept]
+        return state
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on from what :meth:`state` gave."""
         for name, record in (("best", self.best), ("stop", self.stop)):
             if record is not None and name in state:
                 record.best, record.since = state[name]
+        self.kept = [SnapshotReport(*values) for values in state["kept"]]
 
     def _save_best(self, solver: Solver, metric: str, value: float) -> None:
         path = save_best(solver)

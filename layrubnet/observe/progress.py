@@ -106,4 +106,6 @@ class LiveProgress(Observer):
             self._live.stop()
 
     def _print(self, text: str) -> None:
+        if self._task is not None:
+            self._live.refresh()  # it redraws what it drew last, which may be old
         self._console.print(text, markup=False)

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layrubnet.errors import PrototxtError
-from layrubnet.solvers.policies import check_policy, current_step, learning_rate
+from layrubnet.solvers.policies import (
+    Plateau,
+    check_policy,
+    current_step,
+    learning_rate,
+    plateau_step,
+)
 from tests.solvers.support import solver_param
 
 
@@ -80,6 +86,7 @@ def test_exponential_and_nvidias_warm_up() -> None:
         ('lr_policy: "exp" base_lr: 1 gamma: -1', ["gamma"]),
         ('lr_policy: "poly" base_lr: 1 power: 1', ["max_iter"]),
         ('lr_policy: "multistep" base_lr: 1 stepvalue: 5 stepvalue: 3', ["stepvalue", "rising"]),
+        ('lr_policy: "plateau" base_lr: 1 gamma: 0.5', ["plateau_winsize"]),
         (
             'lr_policy: "fixed" base_lr: 1 warmup_iter: 2 warmup_policy: "linea"',
             ["Unknown warmup_policy: linea", '"linear"'],
@@ -95,6 +102,20 @@ def test_refusals(text: str, words: list[str]) -> None:
         check_policy(solver_param(text))
     for word in words:
         assert word in str(caught.value)
+
+
+def test_plateau() -> None:
+    param = solver_param(
+        'lr_policy: "plateau" base_lr: 1 gamma: 0.5 plateau_winsize: 2 plateau_winsize: 3'
+    )
+    check_policy(param)
+    losses = [5, 4, 4, 4, 3, 3, 3, 3, 3, 3, 3]
+    step, seen, found = 0, Plateau(), []
+    for t, loss in enumerate(losses):
+        step, seen = plateau_step(param, t, step, loss, seen)
+        found.append(learning_rate(param, t, step))
+    # No new minimum at 2 and 3: a drop at 3. The next minimum at 4; three more: a drop at 7.
+    assert found == [1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25]
 
 
 @given(st.floats(0, 5, width=32), st.integers(-10_000, 10_000), st.integers(0, 1_000_000))

@@ -14,6 +14,7 @@ import pytest
 from layrubnet.data.datum import encode_datum
 from layrubnet.data.lmdb_source import write_lmdb
 from layrubnet.errors import WeightsError
+from layrubnet.observe.signals import Action
 from layrubnet.solvers.snapshot import find_newest, prefix_of
 from layrubnet.solvers.solver import Solver
 from tests.solvers.support import (
@@ -215,6 +216,38 @@ def test_other_choices_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "77")
     _, recorder = resumed(tmp_path, state)
     assert any("-> 77" in text for text in recorder.notes)
+
+
+@pytest.mark.parametrize("action", [Action.SNAPSHOT, Action.STOP])
+def test_snapshot_in_the_middle_of_a_test(tmp_path: Path, action: Action) -> None:
+    more = f'test_iter: 3 test_interval: 2 max_iter: 8 snapshot_prefix: "{tmp_path}/s"'
+    whole, recorder = make_solver(f"{TEXT} {more}")
+    whole.step(8)
+    asked = [Action.NONE, Action.NONE, action]
+    # Asked once per test batch and iteration: the third time is in the first test.
+    requests = iter(asked)
+    first, _ = make_solver(f"{TEXT} {more}", requests=lambda: next(requests, Action.NONE))
+    first.step(1)
+    if action is Action.STOP:
+        first.snapshot()
+    second, later = make_solver(f"{TEXT} {more}")
+    second.restore(tmp_path / "s_iter_0.solverstate")
+    second.step(8)
+    assert [t.outputs for t in later.tests] == [t.outputs for t in recorder.tests]
+    assert later.losses == recorder.losses
+
+
+def test_plateau_goes_on(tmp_path: Path) -> None:
+    text = f"""lr_policy: "plateau" base_lr: 0.05 gamma: 0.5 plateau_winsize: 3 plateau_winsize: 3
+        average_loss: 2 snapshot: 5 snapshot_prefix: "{tmp_path}/s" """
+    whole, recorder = make_solver(text)
+    whole.step(40)
+    assert whole.current_step == 2
+    second, later = make_solver(text)
+    second.restore(tmp_path / "s_iter_5.solverstate")
+    second.step(35)
+    assert later.losses == recorder.losses[5:]
+    assert sum("Plateau Status" in text for text in recorder.notes) == 2
 
 
 class TestFindNewest:

@@ -61,3 +61,7 @@ def test_old_snapshots_are_deleted(tmp_path: Path) -> None:
     solver.step(5)
     assert {p.name.split(".")[0] for p in tmp_path.iterdir()} == {"s_iter_4", "s_iter_5"}
     assert len(list(tmp_path.iterdir())) == 6
+    later, _ = make_solver(f'{text} snapshot_prefix: "{tmp_path}/s"')
+    later.restore(tmp_path / "s_iter_5.solverstate")
+    later.step(1)
+    assert {p.name.split(".")[0] for p in tmp_path.iterdir()} == {"s_iter_5", "s_iter_6"}
