@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from layrubnet.engine.build import build_graph
 from layrubnet.engine.graph import Graph
 from layrubnet.engine.net import CompiledNet
 from layrubnet.errors import DataError, NetError, ShapeError, nearest
@@ -216,8 +215,6 @@ class LiveNet:
 
     def _rebuild(self, shapes: Mapping[str, Shape], arrays: Mapping[str, Any]) -> None:
         old = self.net
-        param = reshaped_param(old.param, shapes)
-        _check_params(old, param)
         buffers = old.program.buffers
         kept = {n: a for n, a in old.executor.arrays.items() if buffers[n].kind in _KEPT}
         for value in old.graph.inputs():
@@ -226,10 +223,8 @@ class LiveNet:
                 value.name, old.executor.arrays[operand.buffer]
             )
         cursors = {node.name: node.layer.cursor() for node in old.data_nodes()}
-        # A data base cannot be open twice in one process.
-        old.close()
         net = CompiledNet(
-            param,
+            reshaped_param(old.param, shapes),
             old.phase,
             device=old.device,
             seed=old.seed,
@@ -240,6 +235,12 @@ class LiveNet:
             where=old.where,
             arrays={**kept, **arrays},
         )
+        try:
+            _check_params(old, net)
+        except ShapeError:
+            net.close()
+            raise
+        old.close()
         net.iteration = old.iteration
         self._adopt(net)
         if self._memory is not None:
@@ -281,13 +282,12 @@ def reshaped_param(net: Any, shapes: Mapping[str, Shape]) -> Any:
     return copy
 
 
-def _check_params(old: CompiledNet, param: Any) -> None:
+def _check_params(old: CompiledNet, new: CompiledNet) -> None:
     """No parameter may need another shape: what has been learnt would not fit."""
     before = {p.name: p.shape for p in old.graph.params}
-    graph = build_graph(param, old.phase, old.where)
-    for p in graph.params:
+    for p in new.graph.params:
         if before[p.name] != p.shape:
-            where = next(node.layer.where for node in graph.nodes if node.name == p.owner)
+            where = next(node.layer.where for node in new.graph.nodes if node.name == p.owner)
             raise ShapeError(
                 f"the new input shape does not suit blob {p.index} of the layer",
                 where=where,
