@@ -81,13 +81,14 @@ def naive(
     return y, m
 
 
-@settings(max_examples=80, deadline=None)
-@given(data=st.data(), average=st.booleans(), seed=st.integers(0, 99))
-def test_equals_the_definition(data: st.DataObject, average: bool, seed: int) -> None:
-    kernel, stride = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 5))
-    pad = data.draw(st.integers(0, kernel - 1))
-    height, width = (data.draw(st.integers(1, 9)) for _ in range(2))
-    floor = data.draw(st.booleans())
+@settings(max_examples=120, deadline=None)
+@given(average=st.booleans(), floor=st.booleans(), seed=st.integers(0, 1 << 30))
+def test_equals_the_definition(average: bool, floor: bool, seed: int) -> None:
+    # Sizes come from the seed: drawn one by one they hardly ever make the last window special.
+    rng = np.random.default_rng(seed)
+    kernel, stride = int(rng.integers(1, 5)), int(rng.integers(1, 6))
+    pad = int(rng.integers(0, kernel))
+    height, width = (int(n) for n in rng.integers(1, 10, 2))
     out = tuple(
         pooled_size(n, kernel, stride, pad, floor=floor, clip=pad > 0) for n in (height, width)
     )
@@ -102,9 +103,9 @@ def test_equals_the_definition(data: st.DataObject, average: bool, seed: int) ->
         return
     net = probe(text, {"x": (2, 2, height, width)})
     x = net.data("x")
-    x[...] = np.random.default_rng(seed).integers(-3, 3, x.shape)  # ties
+    x[...] = rng.integers(-3, 3, x.shape)  # ties
     dy = net.diff("y")
-    dy[...] = np.random.default_rng(seed).uniform(-1, 1, dy.shape)
+    dy[...] = rng.uniform(-1, 1, dy.shape)
     net.forward()
     net.backward()
     want = np.zeros_like(x)

@@ -20,8 +20,8 @@ from layrubnet.engine.contract import Scratch
 
 COLUMN_BYTES = 2 << 20
 """Columns of a chunk take about this much: they stay in the cache until they are used."""
-FEW, FEW_BYTES = 4, 4 << 20
-"""A chunk of fewer images does not pay for putting the images last; so many may take more."""
+FEW, FEW_STRIDED, FEW_BYTES = 4, 8, 4 << 20
+"""A chunk of fewer images does not pay for putting the images last; so many may take more bytes."""
 WIDE = 64
 """From so many positions on, a pointwise product per image needs no reordering at all."""
 
@@ -32,8 +32,9 @@ def _chunk(g: ConvGeometry) -> int:
         return 1
     per_image = 4 * g.positions * max(g.column_rows, g.outputs, 1)
     most = COLUMN_BYTES // max(per_image, 1)
-    if most < FEW:
-        most = FEW if FEW * per_image <= FEW_BYTES else 1
+    few = FEW if g.stride[-1:] in ((), (1,)) else FEW_STRIDED
+    if most < few:
+        most = few if few * per_image <= FEW_BYTES else 1
     chunks = -(-g.batch // most)
     return max(1, -(-g.batch // max(chunks, 1)))
 
