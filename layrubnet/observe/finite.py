@@ -15,6 +15,9 @@ from layrubnet.errors import NonFiniteError
 LOSS_FLOOR = 87.3365
 """-ln(FLT_MIN): what SoftmaxWithLoss gives for a true class of probability 0."""
 
+_CHECKED = ("y", "dx", "dw", "w", "state", "history")
+"""Roles of operands. What a layer saves for its own backward may well hold an infinity."""
+
 _HINT = "lower base_lr, warm it up (warmup_iter) or set clip_gradients; check the data's scale"
 
 
@@ -30,10 +33,13 @@ class FiniteCheck:
         self.net, self.iteration = net, iteration
 
     def __call__(self, instruction: Instruction) -> None:
-        for name in instruction.writes:
-            values = self.net.device.download(self.net.executor.arrays[name])
-            if values.dtype.kind == "f" and not np.isfinite(values).all():
-                self._fail(instruction, name, values)
+        for role in _CHECKED:
+            for operand in instruction.slots.get(role, ()):
+                if operand is None or operand.buffer not in instruction.writes:
+                    continue
+                values = self.net.device.download(self.net.executor.array(operand))
+                if values.dtype.kind == "f" and not np.isfinite(values).all():
+                    self._fail(instruction, operand.buffer, values)
 
     def _fail(self, instruction: Instruction, name: str, values: Any) -> None:
         node = next((n for n in self.net.graph.nodes if n.name == instruction.target), None)
