@@ -31,14 +31,12 @@ class LoadReport:
         """The report for the log, one line a group that is not empty."""
         groups = (
             ("copied from the weights", self.copied),
-            ("in the weights only (ignored)", self.ignored),
-            ("of another shape (skipped)", self.mismatched),
-            ("given more than once (the last counts)", self.duplicates),
-            ("new (initial values kept)", self.new),
+            ("in the weights only, ignored", self.ignored),
+            ("of another shape, skipped", self.mismatched),
+            ("given more than once, the last counts", self.duplicates),
+            ("new, with their initial values", self.new),
         )
-        return [
-            f"{len(names)} layers {what}: {', '.join(names)}" for what, names in groups if names
-        ]
+        return [f"Layers {what} ({len(n)}): {', '.join(n)}" for what, n in groups if n]
 
 
 def split_paths(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:

@@ -43,9 +43,9 @@ def test_by_name(tmp_path: Path) -> None:
     assert (report.copied, report.ignored, report.new) == (["b"], ["old"], ["new"])
     assert (net.get_blob("new", 0) == before).all()
     text = "\n".join(report.lines())
-    assert "1 layers copied from the weights: b" in text
+    assert "Layers copied from the weights (1): b" in text
     assert "old" in text
-    assert "new (initial values kept): new" in text
+    assert "new, with their initial values (1): new" in text
 
 
 def test_shape_mismatch_and_skipping(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_solver_starts_from_its_weights_field(tmp_path: Path) -> None:
     path = saved(first.net, tmp_path / "w.caffemodel")
     second, recorder = make_solver(f'{text} weights: "{path}"')
     assert (second.net.get_blob("ip", 0) == first.net.get_blob("ip", 0)).all()
-    assert any("copied from the weights: ip" in text for text in recorder.notes)
+    assert any("copied from the weights (1): ip" in text for text in recorder.notes)
 
 
 def test_diffs_of_unlearned_blobs_are_zeros() -> None:
