@@ -34,6 +34,8 @@ class BatchNorm(Layer):
           scale_param { bias_term: true } }
     """
 
+    fork_fields = ("batch_norm_param.scale_bias", "batch_norm_param.disable_variance")
+
     def setup(self) -> None:
         p = self.spec.batch_norm_param
         self.eps, self.fraction = p.eps, p.moving_average_fraction

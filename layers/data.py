@@ -34,6 +34,7 @@ class Data(Layer):
 
     num_bottoms = (0, 0)
     num_tops = (1, 2)
+    fork_fields = ("transform_param",)
 
     _batches: Batches | None = None
 

@@ -61,8 +61,8 @@ class LabelledLayer(Layer):
                 expected=f"a label from 0 to {self.classes - 1}, as there are "
                 f"{self.classes} classes{ignored}",
                 got=f"{float(labels.reshape(-1)[bad]):g} at {where} of the batch",
-                hint=f"set num_output to the number of classes, or repair the labels of "
-                f"{self.spec.bottom[1]!r}; loss_param {{ ignore_label: N }} skips a label",
+                hint="set num_output to the number of classes, or repair the labels in the data; "
+                "loss_param { ignore_label: N } skips a label",
             )
         if not self._warned and ops.has_fractions(labels):
             self._warned = True

@@ -33,6 +33,7 @@ class SoftmaxWithLoss(LabelledLayer):
     num_tops = (1, 2)
     is_loss = True
     accepts_extent = True
+    fork_fields = ("loss_param", "softmax_param")
 
     def setup(self) -> None:
         p = self.spec.loss_param

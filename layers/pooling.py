@@ -51,6 +51,7 @@ class Pooling(Layer):
 
     num_tops = (1, 2)
     accepts_extent = True
+    fork_fields = ("pooling_param",)
 
     def setup(self) -> None:
         p = self.spec.pooling_param

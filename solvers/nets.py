@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def train_net(solver: Solver) -> CompiledNet:
     """The net that the solver trains."""
-    source = solver_train_net(solver.param, solver.solver_file).filtered()
+    source = solver_train_net(
+        solver.param, solver.solver_file, allow_unknown=solver.allow_unknown
+    ).filtered()
     return CompiledNet(
         source.net,
         phase_name(source.phase),
@@ -30,7 +32,9 @@ def train_net(solver: Solver) -> CompiledNet:
 def test_nets(solver: Solver) -> list[CompiledNet]:
     """The nets that the solver tests, in the order of ``test_iter``."""
     made = []
-    for source in solver_test_nets(solver.param, solver.solver_file):
+    for source in solver_test_nets(
+        solver.param, solver.solver_file, allow_unknown=solver.allow_unknown
+    ):
         kept = source.filtered()
         made.append(
             CompiledNet(

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from layrubnet.errors import PrototxtError, nearest
+from layrubnet.solvers.limits import check_numbers
 
 _WHERE = "solver"
 
@@ -131,6 +132,7 @@ RULES: dict[str, type[Rule]] = {
 
 def make_rule(solver: Any) -> Rule:
     """Return the rule of an (upgraded) SolverParameter's ``type``."""
+    check_numbers(solver)
     cls = RULES.get(solver.type)
     if cls is None:
         close = nearest(solver.type, RULES)

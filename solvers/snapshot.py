@@ -42,7 +42,8 @@ def prefix_of(param: Any, solver_file: str | os.PathLike[str] | None) -> str:
     prefix = str(param.snapshot_prefix)
     if not prefix:
         return name if solver_file is None else str(Path(solver_file).with_suffix(""))
-    return os.path.join(prefix, name) if os.path.isdir(prefix) else prefix
+    is_folder = prefix.endswith("/") or os.path.isdir(prefix)
+    return os.path.join(prefix, name) if is_folder else prefix
 
 
 def check_writable(solver: Solver) -> None:

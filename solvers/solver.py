@@ -20,13 +20,13 @@ from layrubnet.engine.executor import Hook
 from layrubnet.engine.net import CompiledNet
 from layrubnet.engine.program import Instruction
 from layrubnet.engine.updates import LR, STEP
-from layrubnet.errors import PrototxtError
 from layrubnet.observe.debug import DebugInfo
 from layrubnet.observe.finite import FiniteCheck, explain_loss, looks_like_floor
 from layrubnet.observe.observer import Observer, Observers, TrainReport
 from layrubnet.observe.signals import Action
 from layrubnet.solvers import sidecar
 from layrubnet.solvers import snapshot as snapshots
+from layrubnet.solvers.limits import check_max_iter
 from layrubnet.solvers.nets import test_nets, train_net
 from layrubnet.solvers.policies import (
     Plateau,
@@ -50,6 +50,7 @@ class Solver:
     is where it was read from, for messages and for nets beside it. ``requests`` is asked after
     every iteration, and during tests, what a signal wants
     (:class:`layrubnet.observe.signals.SignalActions`). ``seed`` replaces ``random_seed``.
+    ``allow_unknown``: skip fields of the net files that the schema does not have.
     """
 
     def __init__(
@@ -62,9 +63,11 @@ class Solver:
         requests: Request | None = None,
         rank: int = 0,
         seed: int | None = None,
+        allow_unknown: bool = False,
     ) -> None:
         check_policy(param)
         self.param, self.solver_file, self.rank = param, solver_file, rank
+        self.allow_unknown = allow_unknown
         self.device = get_device(device) if isinstance(device, str) else device
         self.observers = Observers(observers)
         self.requests = requests or (lambda: Action.NONE)
@@ -116,8 +119,7 @@ class Solver:
     def solve(self, resume: str | os.PathLike[str] | None = None) -> None:
         """Train to ``max_iter`` (from a snapshot if given), with the final snapshot and tests."""
         param = self.param
-        if not param.HasField("max_iter"):
-            raise PrototxtError("max_iter is not set", where="solver")
+        check_max_iter(param)
         if resume is not None:
             self.restore(resume)
         snapshots.check_writable(self)

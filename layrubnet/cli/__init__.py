@@ -1,17 +1,22 @@
 """The ``layrubnet`` command: one file per subcommand.
 
-A subcommand module has ``NAME``, ``HELP``, ``configure(parser)`` and ``run(args) -> exit status``.
+A subcommand module has ``NAME``, ``ALIASES``, ``USAGE``, ``HELP``, ``configure(parser)`` and
+``run(args) -> exit status``; its docstring is the start of its help.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from layrubnet.cli import check, device_query, test, time, train
+from layrubnet.cli.parser import Parser
 from layrubnet.errors import LayrubError
+from layrubnet.observe.log import LOGGER, add_handler, remove_handler
 from layrubnet.version import __version__
 
 COMMANDS = (train, test, time, check, device_query)
@@ -21,29 +26,35 @@ Train, test and inspect nets written for Caffe.
 
   layrubnet check net.prototxt            is everything all right? (shapes, memory, one batch)
   layrubnet train solver.prototxt         train; Ctrl-C stops with a snapshot
-  layrubnet train solver.prototxt --resume        go on from the newest snapshot
-  layrubnet train net.prototxt --lr 0.01 --max-iter 2000     no solver file needed
+  layrubnet train solver.prototxt --resume          go on from the newest snapshot
+  layrubnet train net.prototxt --lr 0.01 --max-iter 2000    no solver file needed
   layrubnet test --model net.prototxt --weights net_iter_1000.caffemodel
   layrubnet time --model net.prototxt     how long each layer takes
 
-Caffe's own spellings work as well: layrubnet train -solver solver.prototxt -weights w.caffemodel
+Caffe's own spellings work as well:
+
+  layrubnet train -solver solver.prototxt -weights w.caffemodel
 """
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="layrubnet",
+        usage="layrubnet COMMAND [FILE] [options]",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="`layrubnet COMMAND --help` explains each command with examples.",
     )
     parser.add_argument("--version", action="version", version=f"layrubnet {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command", prog="layrubnet"
+    )
     for module in COMMANDS:
         sub = commands.add_parser(
             module.NAME,
             help=module.HELP,
+            usage=module.USAGE,
             description=module.__doc__,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             aliases=module.ALIASES,
@@ -62,15 +73,37 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     try:
-        status: int = args.run(args)
+        with _warnings_on_stderr():
+            status: int = args.run(args)
+            sys.stdout.flush()
     except LayrubError as error:
-        print(f"layrubnet: error: {error}", file=sys.stderr)
-        return 1
+        return _complain(str(error), 1)
+    except MemoryError as error:
+        hint = "lower batch_size (iter_size makes up for it)"
+        return _complain(str(LayrubError(f"out of memory: {error}", hint=hint)), 1)
     except KeyboardInterrupt:
-        print("layrubnet: interrupted", file=sys.stderr)
-        return 130
+        return _complain("interrupted", 130)
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing more to say, and nothing to complain about.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status
+
+
+def _complain(text: str, status: int) -> int:
+    kind = "" if status == 130 else "error: "
+    with contextlib.suppress(OSError):  # stderr may be gone as well
+        print(f"layrubnet: {kind}{text}", file=sys.stderr)
+    return status
+
+
+@contextlib.contextmanager
+def _warnings_on_stderr() -> Iterator[None]:
+    """Show what the package logs as a warning; ``train`` has handlers of its own."""
+    handler = add_handler(sys.stderr, logging.WARNING)
+    handler.setFormatter(logging.Formatter("layrubnet: warning: %(message)s"))
+    handler.addFilter(lambda record: len(LOGGER.handlers) == 1)
+    try:
+        yield
+    finally:
+        remove_handler(handler)

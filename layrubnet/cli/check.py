@@ -1,9 +1,13 @@
-"""Check a net or a solver without training: syntax, shapes, sharing, memory, one batch of data.
+"""Check a net or a solver without training.
 
-layrubnet check net.prototxt
-layrubnet check solver.prototxt         checks the train net and every test net
-layrubnet check net.prototxt --no-data  does not run the first batch
-layrubnet check --layers                lists the known layer types
+  layrubnet check net.prototxt             syntax, shapes, shared parameters, memory,
+                                           and one batch of data through the net
+  layrubnet check solver.prototxt          the same for its train and test nets
+  layrubnet check net.prototxt --no-data   without running a batch
+  layrubnet check net.prototxt --json      the result for programs
+  layrubnet check --layers                 the known layer types
+
+Ends with status 0 if everything is all right, 1 at the first mistake.
 """
 
 from __future__ import annotations
@@ -20,11 +24,14 @@ from layrubnet.errors import LayrubError
 from layrubnet.proto import Phase
 from layrubnet.prototxt.solver_nets import NetSource, solver_test_nets, solver_train_net
 from layrubnet.prototxt.text import read_solver
+from layrubnet.solvers.limits import check_max_iter
 from layrubnet.solvers.nets import places
+from layrubnet.solvers.policies import check_policy
 from layrubnet.solvers.rules import make_rule
 
 NAME = "check"
 ALIASES: list[str] = []
+USAGE = "layrubnet check NET_OR_SOLVER [options]"
 HELP = "check a net or solver: syntax, shapes, sharing, memory, one batch of data"
 
 
@@ -32,11 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="NET_OR_SOLVER", help="the prototxt to check")
     parser.add_argument("-model", "--model", metavar="NET", help="the same, Caffe's spelling")
     parser.add_argument("-solver", "--solver", metavar="SOLVER", help="likewise for a solver")
-    parser.add_argument(
-        "-phase",
-        "--phase",
-        choices=("TRAIN", "TEST"),
-        help="check a net file in this phase only (default: every phase it has layers for)",
+    common.add_phase_flag(
+        parser, None, "check a net file in this phase only (every phase it has layers for)"
     )
     parser.add_argument("--no-data", action="store_true", help="do not run the first batch")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -49,9 +53,15 @@ def run(args: argparse.Namespace) -> int:
     if args.layers:
         print("\n".join(layer_types()))
         return 0
-    path = args.file or args.model or args.solver
-    if not path:
-        raise LayrubError("which file?", hint="layrubnet check net.prototxt")
+    given = {path for path in (args.file, args.model, args.solver) if path}
+    if len(given) != 1:
+        raise LayrubError(
+            "which file?" if not given else "several files given",
+            expected="one file",
+            got=" and ".join(sorted(given)) or "none",
+            hint="layrubnet check net.prototxt",
+        )
+    path = given.pop()
     device = common.chosen_device(args)
     reports = []
     for source, rule in _sources(path, args):
@@ -69,10 +79,14 @@ def run(args: argparse.Namespace) -> int:
 def _sources(path: str, args: argparse.Namespace) -> list[tuple[NetSource, Any]]:
     """The nets to check, each with the update rule that will train it (or None)."""
     if not common.is_net_file(path):
-        solver = read_solver(Path(path), allow_unknown=args.allow_unknown_fields)
-        train = solver_train_net(solver, path).filtered()
-        tests = [source.filtered() for source in solver_test_nets(solver, path)]
-        return [(train, make_rule(solver)), *((test, None) for test in tests)]
+        unknown = args.allow_unknown_fields
+        solver = read_solver(Path(path), allow_unknown=unknown)
+        check_policy(solver)
+        rule = make_rule(solver)
+        check_max_iter(solver)
+        train = solver_train_net(solver, path, allow_unknown=unknown)
+        tests = solver_test_nets(solver, path, allow_unknown=unknown)
+        return [(train.filtered(), rule), *((test.filtered(), None) for test in tests)]
     stages = common.split_list(args.stage)
     sources = []
     problems = []

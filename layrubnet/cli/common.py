@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 from pathlib import Path
 
 from layrubnet import proto
+from layrubnet.cli.parser import int32
 from layrubnet.engine.net import CompiledNet
 from layrubnet.errors import DeviceError, LayrubError
 from layrubnet.prototxt.positions import scan
@@ -27,7 +27,9 @@ def add_device_flags(parser: argparse.ArgumentParser) -> None:
 def add_state_flags(parser: argparse.ArgumentParser) -> None:
     """Flags that choose the layers of a net: level, stages, unknown fields."""
     group = parser.add_argument_group("which layers")
-    group.add_argument("-level", "--level", type=int, default=0, help="the net's level (0)")
+    group.add_argument(
+        "-level", "--level", type=int32, default=0, metavar="N", help="the net's level (0)"
+    )
     group.add_argument(
         "-stage", "--stage", default="", metavar="A,B", help="the net's stages, comma-separated"
     )
@@ -59,6 +61,21 @@ def model_path(args: argparse.Namespace) -> str:
     return path
 
 
+def add_phase_flag(parser: argparse.ArgumentParser, default: str | None, text: str) -> None:
+    """``--phase``, in capitals or not."""
+    parser.add_argument(
+        "-phase", "--phase", type=str.upper, choices=("TRAIN", "TEST"), default=default, help=text
+    )
+
+
+def weights_paths(args: argparse.Namespace) -> list[str]:
+    """The files of ``--weights``; an empty text stands for none, as in Caffe's scripts."""
+    paths = split_list(args.weights)
+    if args.weights and not paths:
+        raise LayrubError("--weights names no file", got=repr(args.weights))
+    return paths
+
+
 def chosen_device(args: argparse.Namespace) -> str:
     """The device to use; a GPU is refused, never silently replaced."""
     if args.gpu is not None:
@@ -68,6 +85,10 @@ def chosen_device(args: argparse.Namespace) -> str:
             hint="leave --gpu out to run on the CPU",
         )
     device: str = args.device
+    if device != "cpu":
+        raise DeviceError(
+            "this version of layrubnet runs on the CPU only", got=f"--device {device}"
+        )
     return device
 
 
@@ -110,14 +131,6 @@ def megabytes(nbytes: float) -> str:
             return f"{nbytes:.0f} {unit}" if unit == "bytes" else f"{nbytes:.1f} {unit}"
         nbytes /= 1024
     raise AssertionError
-
-
-def parse_minimum(text: str) -> tuple[str, float]:
-    """``accuracy=0.97`` as a pair."""
-    match = re.fullmatch(r"([^=]+)=([-+.\deE]+)", text)
-    if not match:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form BLOB=NUMBER")
-    return match[1], float(match[2])
 
 
 def parameter_count(net: CompiledNet) -> int:

@@ -15,6 +15,7 @@ from layrubnet.version import __version__
 
 NAME = "device-query"
 ALIASES = ["device_query"]
+USAGE = "layrubnet device-query"
 HELP = "show the devices that nets can run on"
 
 

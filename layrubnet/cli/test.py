@@ -1,7 +1,11 @@
 """Run a net in phase TEST on its own data and average its outputs.
 
-layrubnet test --model net.prototxt --weights net_iter_1000.caffemodel --iterations 100
-layrubnet test net.prototxt --weights w.caffemodel --min accuracy=0.97    fails below 0.97
+  layrubnet test net.prototxt --weights net_iter_1000.caffemodel
+  layrubnet test net.prototxt --weights w.caffemodel --iterations 100
+  layrubnet test net.prototxt --weights w.caffemodel --min accuracy=0.97
+
+Prints the outputs of every batch, then their averages; with --min it ends with
+status 1 if an average is too low. Without --weights the net is untrained.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import sys
 import numpy as np
 
 from layrubnet.cli import common
+from layrubnet.cli.parser import count, minimum
 from layrubnet.engine.net import CompiledNet
 from layrubnet.errors import LayrubError
 from layrubnet.solvers.nets import places
@@ -19,39 +24,40 @@ from layrubnet.solvers.weights import load_weights
 
 NAME = "test"
 ALIASES: list[str] = []
+USAGE = "layrubnet test NET [--weights FILE] [options]"
 HELP = "score a model on its test data"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     common.add_model_flags(parser, weights="the trained weights, comma-separated if several")
     parser.add_argument(
-        "-iterations", "--iterations", type=int, default=50, help="batches to run (50)"
-    )
+        "-iterations", "--iterations", type=count, default=50, metavar="N",
+        help="batches to run (50)",
+    )  # fmt: skip
     parser.add_argument(
         "--min",
         action="append",
-        type=common.parse_minimum,
+        type=minimum,
         default=[],
         metavar="BLOB=NUMBER",
         help="end with status 1 if the average of an output is below NUMBER (repeatable)",
     )
-    parser.add_argument("-phase", "--phase", choices=("TRAIN", "TEST"), default="TEST")
+    common.add_phase_flag(parser, "TEST", "the layers of this phase (TEST)")
     common.add_state_flags(parser)
     common.add_device_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.iterations < 1:
-        raise LayrubError("--iterations must be at least 1", got=args.iterations)
     stages = common.split_list(args.stage)
     source = common.load_net(
         common.model_path(args), args.phase, args.level, stages, args.allow_unknown_fields
     )
     device = common.chosen_device(args)
+    weights = common.weights_paths(args)
     net = CompiledNet(source.net, args.phase, device=device, train=False, where=places(source))
     try:
-        if args.weights:
-            load_weights(net, args.weights)
+        if weights:
+            load_weights(net, weights)
         scores, loss = _score(net, args.iterations)
     finally:
         net.close()
@@ -97,14 +103,14 @@ def _report(
         if values.size > _SHOWN:
             print(f"{name}: {values.size - _SHOWN} more values, mean of all {values.mean():.6g}")
     status = 0
-    for name, minimum in minima:
+    for name, least in minima:
         if name not in scores:
             raise LayrubError(
                 f"--min names {name!r}, which is no output of the net",
                 expected=", ".join(scores) or "a net with outputs",
             )
         score = float(scores[name].mean())
-        if not score >= minimum:
-            print(f"{name} = {score:.6g} is below the minimum {minimum:g}", file=sys.stderr)
+        if not score >= least:
+            print(f"{name} = {score:.6g} is below the minimum {least:g}", file=sys.stderr)
             status = 1
     return status

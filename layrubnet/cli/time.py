@@ -1,7 +1,10 @@
 """Measure how long each layer takes, forward and backward, averaged over some iterations.
 
-layrubnet time --model net.prototxt --iterations 50
-layrubnet time net.prototxt --phase TEST --json times.json
+  layrubnet time net.prototxt
+  layrubnet time net.prototxt --iterations 10 --json times.json
+  layrubnet time net.prototxt --phase TEST
+
+One iteration more runs first, to warm up. Data are read as in training.
 """
 
 from __future__ import annotations
@@ -13,24 +16,26 @@ from dataclasses import asdict, dataclass
 from time import perf_counter
 
 from layrubnet.cli import common
+from layrubnet.cli.parser import count
 from layrubnet.engine.net import CompiledNet
 from layrubnet.engine.program import Instruction
-from layrubnet.errors import LayrubError
-from layrubnet.files import atomic_write
+from layrubnet.files import atomic_write, check_writable
 from layrubnet.solvers.nets import places
 from layrubnet.solvers.weights import load_weights
 
 NAME = "time"
 ALIASES: list[str] = []
+USAGE = "layrubnet time NET [options]"
 HELP = "time every layer of a net"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     common.add_model_flags(parser, weights="weights to load first")
     parser.add_argument(
-        "-iterations", "--iterations", type=int, default=50, help="iterations to average (50)"
-    )
-    parser.add_argument("-phase", "--phase", choices=("TRAIN", "TEST"), default="TRAIN")
+        "-iterations", "--iterations", type=count, default=50, metavar="N",
+        help="iterations to average (50)",
+    )  # fmt: skip
+    common.add_phase_flag(parser, "TRAIN", "the layers of this phase (TRAIN)")
     parser.add_argument("--json", metavar="FILE", help="also write the figures to a file")
     common.add_state_flags(parser)
     common.add_device_flags(parser)
@@ -62,17 +67,18 @@ class _Clock:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.iterations < 1:
-        raise LayrubError("--iterations must be at least 1", got=args.iterations)
     stages = common.split_list(args.stage)
     source = common.load_net(
         common.model_path(args), args.phase, args.level, stages, args.allow_unknown_fields
     )
     device = common.chosen_device(args)
+    weights = common.weights_paths(args)
+    if args.json:
+        check_writable(args.json)
     net = CompiledNet(source.net, args.phase, device=device, where=places(source))
     try:
-        if args.weights:
-            load_weights(net, args.weights)
+        if weights:
+            load_weights(net, weights)
         rows, totals = measure(net, args.iterations)
     finally:
         net.close()

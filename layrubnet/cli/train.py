@@ -1,14 +1,21 @@
 """Train a net, from a solver file or directly from a net file.
 
   layrubnet train solver.prototxt
-  layrubnet train solver.prototxt --weights pretrained.caffemodel     fine-tune
-  layrubnet train solver.prototxt --resume           go on from the newest snapshot
+  layrubnet train solver.prototxt --weights pretrained.caffemodel   fine-tune
+  layrubnet train solver.prototxt --resume       go on from the newest snapshot
   layrubnet train solver.prototxt --snapshot out/net_iter_500.solverstate
   layrubnet train solver.prototxt --set base_lr=0.001 --set max_iter=5000
-  layrubnet train net.prototxt --lr 0.05 --max-iter 2000 --test-iter 10 --test-interval 500
+  layrubnet train solver.prototxt --log-dir out --plot out/loss.png
+  layrubnet train net.prototxt --lr 0.05 --max-iter 2000 \
+      --test-iter 10 --test-interval 500
 
-Ctrl-C (SIGINT) writes a snapshot and stops, a second one stops at once; SIGHUP writes a snapshot
-and goes on. Progress is shown live on a terminal, as Caffe's log lines elsewhere.
+A net file without a solver is trained with the defaults given below. Snapshots
+(weights, state, and a .layrubnet.json that makes resuming exact) are named
+<snapshot_prefix>_iter_<N>; without a prefix, after the prototxt, beside it.
+
+Ctrl-C (SIGINT) or SIGTERM writes a snapshot and stops, a second Ctrl-C stops at
+once; SIGHUP writes a snapshot and goes on. Progress is shown live on a terminal,
+as Caffe's log lines elsewhere.
 """
 
 from __future__ import annotations
@@ -28,8 +35,9 @@ from layrubnet.solvers.weights import load_weights
 
 NAME = "train"
 ALIASES: list[str] = []
+USAGE = "layrubnet train SOLVER_OR_NET [options]"
 HELP = "train a net from a solver file or a net file"
-NEWEST = ""
+NEWEST = "<newest>"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +45,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-solver", "--solver", metavar="SOLVER", help="the same, Caffe's spelling")
     start = parser.add_argument_group("where to start")
     start.add_argument(
-        "-weights", "--weights", default="", metavar="A,B", help="weights to fine-tune from"
+        "-weights",
+        "--weights",
+        default="",
+        metavar="A,B",
+        help="weights to fine-tune from, by layer name (.caffemodel, .h5); later files win",
     )
     start.add_argument(
         "--skip-mismatched",
@@ -45,7 +57,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="leave out layers of --weights whose shapes differ, instead of refusing",
     )
     start.add_argument(
-        "-snapshot", "--snapshot", metavar="STATE", help="go on from this .solverstate"
+        "-snapshot",
+        "--snapshot",
+        metavar="STATE",
+        help="go on from this .solverstate (or .solverstate.h5)",
     )
     start.add_argument(
         "--resume",
@@ -57,7 +72,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_solver_flags(parser)
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--log-dir", metavar="FOLDER", help="where log and JSON lines go (beside the snapshots)"
+        "-log_dir",
+        "--log_dir",
+        "--log-dir",
+        metavar="FOLDER",
+        help="where log and JSON lines go (beside the snapshots)",
     )
     output.add_argument("--no-log-files", action="store_true", help="write no log files")
     output.add_argument("--plot", metavar="PNG", help="draw the loss curve when training ends")
@@ -71,7 +90,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     signals = parser.add_argument_group("signals")
     for name, default in (("sigint_effect", "stop"), ("sighup_effect", "snapshot")):
         signals.add_argument(
-            f"-{name}", f"--{name}", choices=EFFECTS, default=default, help=f"({default})"
+            f"-{name}",
+            f"--{name}",
+            choices=EFFECTS,
+            default=default,
+            help=f"what {name[:6].upper()} does: none, snapshot or stop ({default})",
+            metavar="EFFECT",
         )
     common.add_state_flags(parser)
     common.add_device_flags(parser)
@@ -79,15 +103,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     path = _one_file(args)
-    if args.snapshot is not None and args.resume is not None:
+    weights = common.weights_paths(args)
+    if args.snapshot and args.resume is not None:
         raise LayrubError("--snapshot and --resume are the same thing: give one of them")
-    if args.weights and (args.snapshot is not None or args.resume is not None):
+    if weights and (args.snapshot or args.resume is not None):
         raise LayrubError(
             "Give a snapshot to resume training or weights to finetune but not both.",
             hint="a snapshot already holds the weights",
         )
-    param, solver_file = solver_parameter(path, args)
     device = common.chosen_device(args)
+    param, solver_file = solver_parameter(path, args)
     with (
         open_log(args, param) as log,
         SignalActions(args.sigint_effect, args.sighup_effect) as signals,
@@ -98,14 +123,13 @@ def run(args: argparse.Namespace) -> int:
             device=device,
             observers=log.observers,
             requests=signals,
+            allow_unknown=args.allow_unknown_fields,
         )
         try:
             resume = _resume_from(args, param, solver.observers.note)
             announce(solver, log, resume)
-            if args.weights:
-                report = load_weights(
-                    solver.net, args.weights, skip_mismatched=args.skip_mismatched
-                )
+            if weights:
+                report = load_weights(solver.net, weights, skip_mismatched=args.skip_mismatched)
                 for line in report.lines():
                     solver.observers.note(line)
             solver.solve(resume)
@@ -125,7 +149,9 @@ def _one_file(args: argparse.Namespace) -> str:
 
 
 def _resume_from(args: argparse.Namespace, param: Any, say: Callable[[str], None]) -> str | None:
-    given: str | None = args.snapshot if args.snapshot is not None else args.resume
+    if args.resume == "":
+        raise LayrubError("--resume= names no file", hint="--resume alone takes the newest one")
+    given: str | None = args.resume or args.snapshot or None  # --snapshot "": none, as in Caffe
     if given != NEWEST:
         return given
     newest = find_newest(param.snapshot_prefix, say)

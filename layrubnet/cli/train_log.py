@@ -14,11 +14,12 @@ from layrubnet.cli import common
 from layrubnet.errors import LayrubError
 from layrubnet.files import check_writable
 from layrubnet.observe.events import JsonLines
-from layrubnet.observe.log import LogObserver, add_handler, remove_handler
+from layrubnet.observe.log import LOGGER, LogObserver, add_handler, remove_handler
 from layrubnet.observe.observer import Observer
-from layrubnet.observe.plot import draw
+from layrubnet.observe.plot import check_format, draw
 from layrubnet.observe.progress import progress_observer
 from layrubnet.observe.tensorboard import TensorBoard
+from layrubnet.proto import enum_name
 from layrubnet.solvers.solver import Solver
 from layrubnet.version import __version__
 
@@ -29,6 +30,7 @@ class RunLog:
 
     observers: list[Observer] = field(default_factory=list)
     handlers: list[logging.Handler] = field(default_factory=list)
+    file: logging.Handler | None = None
     log: str | None = None
     events: str | None = None
     plot: str | None = None
@@ -36,9 +38,14 @@ class RunLog:
     def __enter__(self) -> RunLog:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         for observer in self.observers:
             observer.close()
+        if isinstance(error, LayrubError) and self.file is not None:
+            # The terminal gets it from the command line; a log should say how a run ended, too.
+            place = {"place": "train"}
+            values = (LOGGER.name, logging.ERROR, "", 0, "%s", (error,), None)
+            self.file.handle(LOGGER.makeRecord(*values, extra=place))
         for handler in self.handlers:
             remove_handler(handler)
 
@@ -52,27 +59,52 @@ def open_log(args: argparse.Namespace, param: Any) -> RunLog:
     """Open everything the flags ask for. Log lines go to stderr, as Caffe's do."""
     if args.plot and args.no_log_files:
         raise LayrubError("--plot draws from the log files, which --no-log-files turns off")
-    run = RunLog(plot=args.plot)
     if args.plot:
+        check_format(args.plot)
         check_writable(args.plot)
+    run = RunLog(plot=args.plot)
+    try:
+        _fill(run, args, param)
+    except BaseException:
+        run.__exit__(None, None, None)
+        raise
+    return run
+
+
+def _fill(run: RunLog, args: argparse.Namespace, param: Any) -> None:
     live = {"auto": None, "live": True, "plain": False}[args.progress]
     terminal = progress_observer(sys.stderr, live)
     run.observers.append(terminal)
     plain = isinstance(terminal, LogObserver)
-    level = logging.INFO if plain else logging.CRITICAL
-    run.handlers.append(add_handler(sys.stderr, level))
+    if plain:
+        run.handlers.append(add_handler(sys.stderr))
+    else:
+        run.handlers.append(_WarningsTo(terminal))
+        LOGGER.addHandler(run.handlers[-1])
+    if args.tensorboard:
+        run.observers.append(TensorBoard(args.tensorboard))
     if not args.no_log_files:
         stem = _stem(args, param)
         run.log, run.events = f"{stem}.log", f"{stem}.jsonl"
         for path in (run.log, run.events):
             check_writable(path)
-        run.handlers.append(add_handler(run.log))
+        run.file = add_handler(run.log)
+        run.handlers.append(run.file)
         run.observers.append(JsonLines(run.events))
         if not plain:
             run.observers.append(LogObserver())
-    if args.tensorboard:
-        run.observers.append(TensorBoard(args.tensorboard))
-    return run
+
+
+class _WarningsTo(logging.Handler):
+    """Shows on the live display what layers warn of; the solver tells it the rest itself."""
+
+    def __init__(self, terminal: Observer) -> None:
+        super().__init__(logging.WARNING)
+        self.terminal = terminal
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.module != "log":
+            self.terminal.warning(record.getMessage())
 
 
 def _stem(args: argparse.Namespace, param: Any) -> str:
@@ -96,5 +128,7 @@ def announce(solver: Solver, run: RunLog, resume: str | None) -> None:
     say(f"Memory: {common.megabytes(memory)} for the train net and {tests} test nets")
     say(f"Seed: {solver.seed}")
     say(f"Logs: {run.log}, {run.events}" if run.log else "Logs: none (--no-log-files)")
+    if enum_name(solver.param, "solver_mode") == "GPU" and solver.param.HasField("solver_mode"):
+        say("solver_mode: GPU, but this version has no GPU device yet: training on the CPU")
     if resume:
         say(f"Resuming from {resume}")

@@ -6,27 +6,28 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import text_format
-
 from layrubnet.cli import common
-from layrubnet.errors import LayrubError, nearest
+from layrubnet.cli.parser import int32, int64, number
+from layrubnet.errors import LayrubError, PrototxtError, nearest
 from layrubnet.proto import SolverParameter
-from layrubnet.prototxt.text import read_net, read_solver
+from layrubnet.prototxt.text import parse, read_net, read_solver
+from layrubnet.prototxt.upgrade import upgrade_solver
+from layrubnet.solvers.snapshot import prefix_of
 
 FLAGS: tuple[tuple[str, str, Any, Any, str], ...] = (
-    ("--lr", "base_lr", float, 0.01, "learning rate"),
+    ("--lr", "base_lr", number, 0.01, "learning rate"),
     ("--type", "type", str, "SGD", "SGD, Nesterov, AdaGrad, RMSProp, AdaDelta or Adam"),
-    ("--momentum", "momentum", float, 0.9, "momentum"),
-    ("--weight-decay", "weight_decay", float, 0.0005, "weight decay"),
+    ("--momentum", "momentum", number, 0.9, "momentum"),
+    ("--weight-decay", "weight_decay", number, 0.0005, "weight decay"),
     ("--lr-policy", "lr_policy", str, "fixed", "fixed, step, exp, inv, multistep, poly, ..."),
-    ("--max-iter", "max_iter", int, 1000, "iterations"),
-    ("--iter-size", "iter_size", int, None, "micro-batches per update"),
-    ("--display", "display", int, 20, "iterations between reports"),
-    ("--snapshot-every", "snapshot", int, None, "iterations between snapshots"),
+    ("--max-iter", "max_iter", int32, 1000, "iterations"),
+    ("--iter-size", "iter_size", int32, None, "micro-batches per update"),
+    ("--display", "display", int32, 20, "iterations between reports"),
+    ("--snapshot-every", "snapshot", int32, None, "iterations between snapshots"),
     ("--snapshot-prefix", "snapshot_prefix", str, None, "start of the snapshots' names"),
-    ("--test-iter", "test_iter", int, None, "test batches; needs --test-interval"),
-    ("--test-interval", "test_interval", int, None, "iterations between tests"),
-    ("--seed", "random_seed", int, None, "seed of all random draws"),
+    ("--test-iter", "test_iter", int32, None, "test batches; needs --test-interval"),
+    ("--test-interval", "test_interval", int32, None, "iterations between tests"),
+    ("--seed", "random_seed", int64, None, "seed of all random draws"),
 )
 """Flag, solver field, type, default for a bare net, help."""
 
@@ -63,6 +64,7 @@ def solver_parameter(path: str, args: argparse.Namespace) -> tuple[Any, str]:
     else:
         param = read_solver(Path(path), allow_unknown=args.allow_unknown_fields)
     _override(param, args)
+    param.snapshot_prefix = prefix_of(param, path)
     return param, path
 
 
@@ -74,6 +76,11 @@ def _for_net(path: str, args: argparse.Namespace) -> Any:
             setattr(param, field, default)
     if args.solver_type in _NO_MOMENTUM:
         param.ClearField("momentum")
+    if (args.solver_test_iter is None) != (args.solver_test_interval is None):
+        raise LayrubError(
+            "testing a bare net needs both --test-iter and --test-interval",
+            hint="for example --test-iter 10 --test-interval 500",
+        )
     return param
 
 
@@ -83,8 +90,7 @@ def _override(param: Any, args: argparse.Namespace) -> None:
         if value is None:
             continue
         if field == "test_iter":
-            del param.test_iter[:]
-            param.test_iter.append(value)
+            param.test_iter[:] = [value] * max(1, len(param.test_iter))  # for every test net
         else:
             setattr(param, field, value)
     for assignment in args.set:
@@ -112,11 +118,14 @@ def _assign(param: Any, assignment: str) -> None:
             else f"--set {assignment}: expected FIELD=VALUE",
             hint=f"did you mean {close[0]!r}?" if close else "",
         )  # fmt: skip
-    param.ClearField(field)
     text = value.strip()
-    if fields[field].cpp_type == fields[field].CPPTYPE_STRING and text[:1] not in "\"'":
+    if not text:
+        raise LayrubError(f"--set {assignment}: the value is missing")
+    if fields[field].cpp_type == fields[field].CPPTYPE_STRING and text[:1] not in ('"', "'"):
         text = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     try:
-        text_format.Merge(f"{field}: {text}", param)
-    except text_format.ParseError as error:
-        raise LayrubError(f"--set {assignment}: {error}") from None
+        given = upgrade_solver(parse(f"{field}: {text}", SolverParameter), "--set")
+    except PrototxtError as error:
+        raise LayrubError(error.what, where=f"--set {assignment}", hint=error.hint) from None
+    param.ClearField(field)
+    param.MergeFrom(given)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layrubnet.errors import DataError
+from layrubnet.errors import DataError, WeightsError
 from layrubnet.philox import MASK, philox_words
 from layrubnet.proto import TRAIN
 from layrubnet.prototxt.weights import read_blob
@@ -56,7 +56,7 @@ class Transformer:
         self._image: NDArray[np.float32] | None = None  # (C, H, W)
         self._values: NDArray[np.float32] | None = None  # (1 or C, 1, 1)
         if param.HasField("mean_file"):
-            self._image = _read_mean(param.mean_file)
+            self._image = _read_mean(param.mean_file, where)
         elif param.mean_value:
             self._values = np.array(param.mean_value, np.float32).reshape(-1, 1, 1)
 
@@ -151,8 +151,11 @@ class Transformer:
         return param.crop_size or param.crop_h, param.crop_size or param.crop_w
 
 
-def _read_mean(path: str) -> NDArray[np.float32]:
-    blob = np.asarray(read_blob(path), np.float32)
+def _read_mean(path: str, where: str) -> NDArray[np.float32]:
+    try:
+        blob = np.asarray(read_blob(path), np.float32)
+    except WeightsError as error:
+        raise DataError(f"mean_file {error}", where=where) from None
     while blob.ndim > 3 and blob.shape[0] == 1:
         blob = blob[0]
     if blob.ndim != 3:

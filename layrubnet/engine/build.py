@@ -11,6 +11,7 @@ from typing import Any
 from layrubnet.engine.contract import Contract, TensorType
 from layrubnet.engine.gradients import mark_gradients
 from layrubnet.engine.graph import Graph, Node, Param, Value
+from layrubnet.engine.ignored import warn_ignored
 from layrubnet.engine.layer import layer_class
 from layrubnet.engine.sharing import ParamTable
 from layrubnet.engine.splits import insert_splits, loss_weight
@@ -44,6 +45,7 @@ class _Builder:
             raise NetError("the net has no layers in this phase", where=self.net.name or "net")
         self._check_names(layers)
         layers = [self._with_auto_tops(spec) for spec in layers]
+        warn_ignored(self.net, layers, self.where)
         self._check_producers(layers)
         for spec in insert_splits(layers):
             self._add(spec)

@@ -57,6 +57,9 @@ class Layer:
     """Top 0 gets loss_weight 1 unless the net says otherwise, and may be left unnamed."""
     accepts_extent: ClassVar[bool] = False
     """Bottoms may have a run-time extent on axis 0."""
+    fork_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that Caffe lacks and this type reads, or messages all of whose such fields it reads:
+    ``("loss_param.class_weight", "pooling_param")``. Any other one that is set is warned of."""
 
     def __init__(self, spec: Any, phase: str, where: str = "") -> None:
         self.spec = spec

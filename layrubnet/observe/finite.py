@@ -19,6 +19,7 @@ _CHECKED = ("y", "dx", "dw", "w", "state", "history")
 """Roles of operands. What a layer saves for its own backward may well hold an infinity."""
 
 _HINT = "lower base_lr, warm it up (warmup_iter) or set clip_gradients; check the data's scale"
+_DATA_HINT = "check transform_param (scale, mean) and the values in the data"
 
 
 def looks_like_floor(loss: float) -> bool:
@@ -53,7 +54,7 @@ class FiniteCheck:
             where=node.layer.where if node else "",
             expected=f"finite numbers after the instruction '{instruction.op}'",
             got=describe(values),
-            hint=_HINT,
+            hint=_DATA_HINT if instruction.op == "load" else _HINT,
         )
 
     def _bad_param(self, node: Node) -> str | None:

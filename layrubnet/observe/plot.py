@@ -32,6 +32,20 @@ def curves(events: list[dict[str, Any]]) -> tuple[Curve, dict[str, Curve]]:
     return train, tests
 
 
+def check_format(picture: str | os.PathLike[str]) -> None:
+    """Raise LayrubError if a picture of this name cannot be drawn."""
+    known = extras.pyplot().figure().canvas.get_supported_filetypes()
+    extras.pyplot().close()
+    suffix = Path(picture).suffix.lstrip(".").lower()
+    if suffix and suffix not in known:
+        raise LayrubError(
+            "unknown picture format",
+            where=os.fspath(picture),
+            expected=", ".join(f".{name}" for name in ("png", "svg", "pdf")),
+            got=f".{suffix}",
+        )
+
+
 def draw(events: str | os.PathLike[str], picture: str | os.PathLike[str]) -> None:
     """Write a picture (``.png``, ``.svg``, ``.pdf``) of a JSON lines file.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from layrubnet import extras
+from layrubnet.errors import LayrubError
 from layrubnet.observe.observer import Observer, TestReport, TrainReport
 
 
@@ -12,7 +13,10 @@ class TensorBoard(Observer):
     """Writes scalars ``train/loss``, ``train/lr`` and ``test<net>/<output>`` into a folder."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._writer = extras.tensorboard_writer(os.fspath(folder))
+        try:
+            self._writer = extras.tensorboard_writer(os.fspath(folder))
+        except OSError as error:
+            raise LayrubError(f"cannot be written: {error.strerror}", where=str(folder)) from None
 
     def trained(self, report: TrainReport) -> None:
         self._writer.add_scalar("train/loss", report.loss, report.iteration)

@@ -36,7 +36,9 @@ class NetSource:
         return replace(self, net=net, positions=self.positions.keep(kept))
 
 
-def solver_train_net(solver: Any, solver_file: str | os.PathLike[str] | None = None) -> NetSource:
+def solver_train_net(
+    solver: Any, solver_file: str | os.PathLike[str] | None = None, *, allow_unknown: bool = False
+) -> NetSource:
     """Return the net to train. Exactly one of the four train fields has to be set."""
     where = _where(solver_file)
     given = [field for field in _TRAIN_FIELDS if solver.HasField(field)]
@@ -53,12 +55,12 @@ def solver_train_net(solver: Any, solver_file: str | os.PathLike[str] | None = N
             where=where,
             got=", ".join(given),
         )
-    net, places = _resolve(given[0], getattr(solver, given[0]), solver_file)
+    net, places = _resolve(given[0], getattr(solver, given[0]), solver_file, allow_unknown)
     return _source(net, places, TRAIN, solver.train_state, given[0])
 
 
 def solver_test_nets(
-    solver: Any, solver_file: str | os.PathLike[str] | None = None
+    solver: Any, solver_file: str | os.PathLike[str] | None = None, *, allow_unknown: bool = False
 ) -> list[NetSource]:
     """Return the nets to test, in the order of ``test_iter``: those of ``test_net_param``, those
     of ``test_net``, then the train field ``net_param`` or ``net`` for what is left."""
@@ -91,7 +93,7 @@ def solver_test_nets(
         )
     sources = []
     for index, (field, value) in enumerate(plan):
-        net, places = _resolve(field, value, solver_file)
+        net, places = _resolve(field, value, solver_file, allow_unknown)
         state = states[index] if states else NetState()
         sources.append(_source(net, places, TEST, state, f"test net #{index} ({field})"))
     return sources
@@ -106,10 +108,10 @@ def find_beside(name: str, solver_file: str | os.PathLike[str] | None) -> str:
 
 
 def _resolve(
-    field: str, value: Any, solver_file: str | os.PathLike[str] | None
+    field: str, value: Any, solver_file: str | os.PathLike[str] | None, allow_unknown: bool
 ) -> tuple[Any, Positions]:
     if isinstance(value, str):
-        return read_net(Path(find_beside(value, solver_file)))
+        return read_net(Path(find_beside(value, solver_file)), allow_unknown=allow_unknown)
     return upgrade_net(value, Positions(f"{_where(solver_file)} {field}"))
 
 

@@ -164,7 +164,7 @@ def _upgrade_inside(net: Any, text: str, name: str, under: FieldPath) -> None:
 def _complete_prefix(solver: Any, path: Path) -> None:
     if not solver.HasField("snapshot_prefix"):
         solver.snapshot_prefix = str(path.with_suffix(""))
-    elif Path(solver.snapshot_prefix).is_dir():
+    elif solver.snapshot_prefix.endswith("/") or Path(solver.snapshot_prefix).is_dir():
         solver.snapshot_prefix = str(Path(solver.snapshot_prefix) / path.stem)
 
 

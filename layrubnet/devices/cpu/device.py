@@ -12,6 +12,7 @@ import numpy as np
 
 from layrubnet.devices.base import Device, Event, Stream
 from layrubnet.devices.cpu.ops import CpuOps
+from layrubnet.errors import DeviceError
 
 _PAGE = 4096
 
@@ -53,7 +54,13 @@ class CpuDevice(Device):
 
     def allocate(self, nbytes: int) -> np.ndarray:
         """Zeroed memory, aligned to a page; pages that are never touched cost nothing."""
-        block = np.zeros(nbytes + _PAGE, np.uint8)
+        try:
+            block = np.zeros(nbytes + _PAGE, np.uint8)
+        except (MemoryError, ValueError):  # ValueError: more than an index can count
+            raise DeviceError(
+                f"the net needs {nbytes / 2**30:.1f} GiB of memory, more than the system gives",
+                hint="lower batch_size (iter_size makes up for it), or num_output",
+            ) from None
         start = -block.ctypes.data % _PAGE
         return block[start : start + nbytes]
 
