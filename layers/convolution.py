@@ -22,8 +22,9 @@ class Convolution(ConvolutionBase):
         layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
           convolution_param { num_output: 20 kernel_size: 5 weight_filler { type: "xavier" } } }
 
-    Differences from Caffe: ``engine`` and ``force_nd_im2col`` are read and change nothing; an
-    empty top and a dilation of 0 are errors.
+    Differences from Caffe: on the CPU ``engine: CAFFE`` is NumPy, all else is oneDNN where it is
+    installed; ``force_nd_im2col`` is read and changes nothing; an empty top and a dilation of 0
+    are errors.
     """
 
     transposed = False

@@ -170,7 +170,8 @@ class ConvolutionBase(Layer):
         )
 
     def prepare(self, ops: Any) -> Scratch:
-        self.plan = ops.conv_plan(self.geometry)
+        p = self.spec.convolution_param
+        self.plan = ops.conv_plan(self.geometry, library=p.engine != p.CAFFE)
         s = self.plan.scratch
         bias = 4 * self.outputs + 64
         if self.transposed:

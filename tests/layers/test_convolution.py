@@ -115,7 +115,7 @@ def test_passes_are_adjoint_for_any_chunk(
     ops = CpuOps()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(convolution, "_chunk", lambda g: chunk)
-        plan = ops.conv_plan(g)
+        plan = ops.conv_plan(g, library=False)
     rng = np.random.default_rng(seed)
     x, w, dy = (
         rng.uniform(-1, 1, s).astype(np.float32)
@@ -152,14 +152,14 @@ def test_passes_are_adjoint_for_any_chunk(
 
 def test_chunks_are_even_and_within_the_limit() -> None:
     g = ConvGeometry(64, 20, 50, (12, 12), (8, 8), (5, 5), (1, 1), (0, 0), (1, 1))
-    plan = CpuOps().conv_plan(g)
+    plan = CpuOps().conv_plan(g, library=False)
     assert 1 < plan.chunk <= 64
     assert 4 * plan.chunk * g.column_rows * g.positions <= convolution.COLUMN_BYTES
     assert 64 % plan.chunk == 0
     large = ConvGeometry(8, 64, 64, (112, 112), (112, 112), (3, 3), (1, 1), (1, 1), (1, 1))
-    assert CpuOps().conv_plan(large).chunk == 1
+    assert CpuOps().conv_plan(large, library=False).chunk == 1
     pointwise = ConvGeometry(8, 64, 64, (28, 28), (28, 28), (1, 1), (1, 1), (0, 0), (1, 1))
-    assert CpuOps().conv_plan(pointwise).scratch.forward < 4096
+    assert CpuOps().conv_plan(pointwise, library=False).scratch.forward < 4096
 
 
 # -- gradients, memory, chunks -------------------------------------------------------------------

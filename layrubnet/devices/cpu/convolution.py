@@ -1,7 +1,7 @@
 """Convolution on the CPU: columns of a chunk of images, one matrix product per chunk and group.
 
 A plan fixes the chunk when it is made; the sums are then always taken in the same order. Other
-libraries' plans (cuDNN, oneDNN) can stand in its place: same methods, same ``scratch``.
+libraries' plans (oneDNN's is in ``onednn``) stand in its place: same methods, same ``scratch``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from layrubnet.devices.cpu.basic import BasicOps
 from layrubnet.devices.cpu.blocks import Array
 from layrubnet.devices.cpu.im2col import col2im, im2col, images_last, inside
 from layrubnet.devices.geometry import ConvGeometry
@@ -186,15 +185,3 @@ class ConvPlan:
         if dy.shape[0] > 1:
             np.copyto(out.reshape(g.outputs, *g.out_size, dy.shape[0]), images_last(dy))
         return out
-
-
-class ConvolutionOps(BasicOps):
-    """Convolution plans, and the bias of a deconvolution."""
-
-    def conv_plan(self, geometry: ConvGeometry) -> ConvPlan:
-        """Choose how to compute a convolution."""
-        return ConvPlan(geometry, self.scratch)
-
-    def add_channel_bias(self, y: Array, bias: Array) -> None:
-        """y[n, c, p] += bias[c]"""
-        np.add(y, bias.reshape(-1, 1), out=y)

@@ -8,7 +8,7 @@ from layrubnet.devices.cpu.activation import ActivationOps
 from layrubnet.devices.cpu.batch_norm import BatchNormOps
 from layrubnet.devices.cpu.channel import ChannelOps
 from layrubnet.devices.cpu.columns import ColumnOps
-from layrubnet.devices.cpu.convolution import ConvolutionOps
+from layrubnet.devices.cpu.convolution_ops import ConvolutionOps
 from layrubnet.devices.cpu.crop import CropOps
 from layrubnet.devices.cpu.dropout import DropoutOps
 from layrubnet.devices.cpu.elementwise import ElementwiseOps
