@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from layrubnet.engine.bulk import collector_paused
 from layrubnet.engine.contract import Contract, TensorType
 from layrubnet.engine.gradients import mark_gradients
 from layrubnet.engine.graph import Graph, Node, Param, Value
@@ -25,7 +26,8 @@ def build_graph(net: Any, phase: str, where: Where | None = None) -> Graph:
 
     ``where(layer name)`` gives the place of a layer in its file for messages.
     """
-    return _Builder(net, phase, where or (lambda name: f"layer {name!r}")).build()
+    with collector_paused():
+        return _Builder(net, phase, where or (lambda name: f"layer {name!r}")).build()
 
 
 class _Builder:
