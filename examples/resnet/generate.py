@@ -33,22 +33,17 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _source(parser: argparse.ArgumentParser, words: list[str]) -> Source:
-    match words:
-        case ["input"]:
-            return Source()
-        case ["lmdb", train]:
-            return Source(train)
-        case ["lmdb", train, test]:
-            return Source(train, test)
-    parser.error("--data is 'input', or 'lmdb TRAIN_FOLDER [TEST_FOLDER]'")
+def _source(words: list[str]) -> Source:
+    kind, *folders = words
+    if (kind, len(folders)) == ("input", 0) or (kind == "lmdb" and 1 <= len(folders) <= 2):
+        return Source(*folders)
+    raise ValueError("--data is 'input', or 'lmdb TRAIN_FOLDER [TEST_FOLDER]'")
 
 
 def main() -> None:
     """Parse the command line and print the prototxt."""
     parser = _arguments()
     given = parser.parse_args()
-    source = _source(parser, given.data)
     if min(given.batch or 1, given.classes or 1) < 1:
         parser.error("--batch and --classes are at least 1")
     try:
@@ -60,7 +55,7 @@ def main() -> None:
                 batch=given.batch,
                 classes=given.classes,
                 blocks=given.blocks,
-                source=source,
+                source=_source(given.data),
             )
         )
     except ValueError as error:

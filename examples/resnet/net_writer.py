@@ -140,9 +140,7 @@ class NetWriter:
 
     # -- the rest --------------------------------------------------------------------------------
 
-    def max_pool(
-        self, x: str, name: str, kernel: int = 3, *, stride: int = 2, pad: int = 0
-    ) -> str:
+    def max_pool(self, x: str, name: str, kernel: int = 3, *, stride: int = 2, pad: int = 0) -> str:
         """The largest value of each window."""
         fields = {"pool": "MAX", "kernel_size": kernel, "stride": stride}
         return self.add("Pooling", name, x, pooling_param=fields | ({"pad": pad} if pad else {}))

@@ -39,9 +39,7 @@ def bottleneck_blocks(depth: int) -> tuple[int, ...]:
     return (3, second, blocks - 6 - second, 3)
 
 
-def bottleneck(
-    net: NetWriter, x: str, name: str, width: int, stride: int, project: bool
-) -> str:
+def bottleneck(net: NetWriter, x: str, name: str, width: int, stride: int, project: bool) -> str:
     """1x1, 3x3, 1x1 with four times the width; the stride is in the first 1x1."""
     short = _shortcut(net, x, name, 4 * width, stride, project)
     y = net.norm(net.conv(x, f"{name}_1", width, 1, stride=stride), relu=True)
@@ -58,9 +56,7 @@ def basic(net: NetWriter, x: str, name: str, width: int, stride: int, project: b
     return net.relu(net.sum(name, short, y))
 
 
-def _shortcut(
-    net: NetWriter, x: str, name: str, outputs: int, stride: int, project: bool
-) -> str:
+def _shortcut(net: NetWriter, x: str, name: str, outputs: int, stride: int, project: bool) -> str:
     if not project:
         return x
     return net.norm(net.conv(x, f"{name}_proj", outputs, 1, stride=stride))
@@ -120,9 +116,7 @@ def wide_resnet(depth: int, factor: int, *, batch: int, classes: int, source: So
     return _head(net, _stages(net, x, _wide_block, (count,) * 3, 16 * factor), classes)
 
 
-def _wide_block(
-    net: NetWriter, x: str, name: str, width: int, stride: int, project: bool
-) -> str:
+def _wide_block(net: NetWriter, x: str, name: str, width: int, stride: int, project: bool) -> str:
     short = net.conv(x, f"{name}_proj", width, 1, stride=stride) if project else x
     y = net.conv(x, f"{name}_1", width, 3, stride=stride, pad=1)
     y = net.conv(net.norm(y, relu=True), f"{name}_2", width, 3, pad=1)
