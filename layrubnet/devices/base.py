@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 
@@ -29,6 +30,10 @@ class Stream(ABC):
     @abstractmethod
     def synchronize(self) -> None:
         """Block the host until all queued work is done."""
+
+    def close(self) -> None:
+        """Finish the queued work and release the stream."""
+        self.synchronize()
 
 
 class Device(ABC):
@@ -62,6 +67,22 @@ class Device(ABC):
     @abstractmethod
     def copy_async(self, target: Any, source: Any, stream: Stream) -> None:
         """Queue a copy on ``stream``; either side may be host or device memory."""
+
+    @abstractmethod
+    def host_store(self, nbytes: int, folder: str | None = None) -> Any:
+        """Return host memory of this size for offloaded buffers (a file in ``folder``)."""
+
+    @abstractmethod
+    def offload_async(self, source: Any, store: Any, offset: int, stream: Stream) -> None:
+        """Queue a copy of a device array into a host store."""
+
+    @abstractmethod
+    def fetch_async(self, store: Any, offset: int, target: Any, stream: Stream) -> None:
+        """Queue a copy from a host store into a device array."""
+
+    @abstractmethod
+    def active(self) -> AbstractContextManager[Any]:
+        """A context in which instructions run (what the device's library needs set)."""
 
     @abstractmethod
     def new_stream(self, name: str) -> Stream:

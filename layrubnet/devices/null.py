@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from layrubnet.devices.base import Device, Event, Stream
@@ -40,6 +41,18 @@ class NullDevice(Device):
         raise self._refuse()
 
     def copy_async(self, target: Any, source: Any, stream: Stream) -> None:
+        raise self._refuse()
+
+    def host_store(self, nbytes: int, folder: str | None = None) -> Any:
+        raise self._refuse()
+
+    def offload_async(self, source: Any, store: Any, offset: int, stream: Stream) -> None:
+        raise self._refuse()
+
+    def fetch_async(self, store: Any, offset: int, target: Any, stream: Stream) -> None:
+        raise self._refuse()
+
+    def active(self) -> AbstractContextManager[Any]:
         raise self._refuse()
 
     def new_stream(self, name: str) -> Stream:

@@ -12,6 +12,9 @@ from layrubnet.errors import ContractError
 
 _ALIGNMENT = 64
 
+View = Callable[[int, Sequence[int], str], Any]
+Cache = dict[tuple[int, tuple[int, ...], str], Any]
+
 
 class ScratchAllocator:
     """Hands out arrays one after the other; ``reset`` at the start of every instruction.
@@ -21,20 +24,20 @@ class ScratchAllocator:
     """
 
     def __init__(self) -> None:
-        self._view: Callable[[int, Sequence[int], str], Any] | None = None
-        self._offset = 0
-        self._limit = 0
-        self._cache: dict[tuple[int, tuple[int, ...], str], Any] = {}
+        self._view: View | None = None
+        self._begin = self._offset = self._limit = 0
+        self._cache: Cache = {}
         self.owner = ""
 
-    def bind(self, view: Callable[[int, Sequence[int], str], Any]) -> None:
-        """Use a region: ``view(offset, shape, dtype)`` makes an array in it."""
-        self._view = view
-        self._cache = {}
+    def bind(self, view: View, cache: Cache) -> None:
+        """Use some memory: ``view(offset, shape, dtype)`` makes an array in it, ``cache`` keeps
+        those already made (an executor brings its own)."""
+        self._view, self._cache = view, cache
 
-    def reset(self, limit: int, owner: str = "") -> None:
-        """Start an instruction that may use ``limit`` bytes."""
-        self._offset, self._limit, self.owner = 0, limit, owner
+    def reset(self, limit: int, owner: str = "", begin: int = 0) -> None:
+        """Start an instruction that may use ``limit`` bytes from ``begin`` on."""
+        self._begin = self._offset = begin
+        self._limit, self.owner = begin + limit, owner
 
     @property
     def left(self) -> int:
@@ -58,8 +61,8 @@ class ScratchAllocator:
         if self._offset + nbytes > self._limit:
             raise ContractError(
                 f"layer {self.owner!r} takes more scratch than it declared",
-                expected=f"at most {self._limit} bytes",
-                got=f"{self._offset + nbytes} bytes",
+                expected=f"at most {self._limit - self._begin} bytes",
+                got=f"{self._offset + nbytes - self._begin} bytes",
                 hint="return the bytes from the layer's prepare()",
             )
         array = self._cache.get(key)

@@ -23,14 +23,19 @@ COUNTER_COUNT = 4
 class BufferTable:
     """Hands out operands and collects the buffers behind them."""
 
-    def __init__(self, graph: Graph, *, train: bool) -> None:
+    def __init__(self, graph: Graph, *, train: bool, in_place: bool = True) -> None:
         self.graph = graph
+        self._named_in_place = in_place
         self.buffers: dict[str, Buffer] = {}
         self.histories: dict[str, tuple[Operand, ...]] = {}
         self._outputs = {id(v) for v in graph.outputs()}
         self._data_root: dict[int, Value] = {}
         self._diff_root: dict[int, Value] = {}
         self._diff_values: dict[int, Value] = {}
+        # Instructions ask for the same operands again and again.
+        self._data: dict[int, Operand] = {}
+        self._diffs: dict[tuple[int, bool], Operand] = {}
+        self._params: dict[tuple[int, str, Shape], Operand] = {}
         self._assign(train)
 
     def _assign(self, train: bool) -> None:
@@ -57,12 +62,14 @@ class BufferTable:
         return self._diff_root.get(id(value), value)
 
     def _in_place(self, node: Node, top: int) -> Value | None:
-        bottom = node.contract.inplace.get(top)
+        bottom = node.contract.inplace.get(top) if self._named_in_place else None
         if bottom is None or node.bottoms[bottom].name != node.tops[top].name:
             return None
         return node.bottoms[bottom]
 
     def _in_place_diff(self, node: Node, top: int) -> Value | None:
+        if not self._named_in_place:
+            return None
         for bottom, over in node.contract.inplace_diff.items():
             if over == top and node.bottoms[bottom].name == node.tops[top].name:
                 return node.bottoms[bottom]
@@ -76,15 +83,30 @@ class BufferTable:
 
     def data(self, value: Value) -> Operand:
         """The data of a value."""
+        if (made := self._data.get(id(value))) is not None:
+            return made
         root = self._data_root[id(value)]
-        owner = self.graph.nodes[root.producer].name
+        producer = self.graph.nodes[root.producer]
         name = self._buffer(
-            Buffer(f"{root.label}.data", "data", root.type.shape, root.type.dtype, layer=owner)
+            Buffer(
+                f"{root.label}.data",
+                "data",
+                root.type.shape,
+                root.type.dtype,
+                # What the user fills stays until the user fills it again.
+                persistent=producer.layer.type == "Input" and not self._named_in_place,
+                layer=producer.name,
+            )
         )
-        return Operand(name, value.type.shape, value.type.dtype, value.type.extent)
+        made = Operand(name, value.type.shape, value.type.dtype, value.type.extent)
+        self._data[id(value)] = made
+        return made
 
     def diff(self, value: Value, *, fill: float | None = None) -> Operand:
         """The gradient of a value; with ``fill`` it persists and can be set from outside."""
+        key = (id(value), fill is None)
+        if (made := self._diffs.get(key)) is not None:
+            return made
         self._diff_values[id(value)] = value
         root = self._diff(value)
         owner = self.graph.nodes[root.producer].name
@@ -99,7 +121,9 @@ class BufferTable:
                 fill=fill,
             )
         )
-        return Operand(name, value.type.shape, value.type.dtype, value.type.extent)
+        made = Operand(name, value.type.shape, value.type.dtype, value.type.extent)
+        self._diffs[key] = made
+        return made
 
     def is_output(self, value: Value) -> bool:
         """Nothing reads the value."""
@@ -113,13 +137,20 @@ class BufferTable:
 
     def param(self, param: Param, shape: Shape | None = None) -> Operand:
         """A parameter or statistic, seen with a sharing layer's shape."""
+        key = (id(param), "param", shape or param.shape)
+        if (made := self._params.get(key)) is not None:
+            return made
         name = self._buffer(
             Buffer(f"{param.name}.param", "param", param.shape, persistent=True, layer=param.owner)
         )
-        return Operand(name, shape or param.shape)
+        made = self._params[key] = Operand(name, key[-1])
+        return made
 
     def param_diff(self, param: Param, shape: Shape | None = None) -> Operand:
         """The gradient of a parameter; it survives the micro-batches of an iteration."""
+        key = (id(param), "param_diff", shape or param.shape)
+        if (made := self._params.get(key)) is not None:
+            return made
         name = self._buffer(
             Buffer(
                 f"{param.name}.param_diff",
@@ -130,7 +161,8 @@ class BufferTable:
                 fill=0.0,
             )
         )
-        return Operand(name, shape or param.shape)
+        made = self._params[key] = Operand(name, key[-1])
+        return made
 
     def temporary_diff(self, node: Node, index: int, shape: Shape) -> Operand:
         """Where a layer that cannot accumulate puts its weight gradient first."""

@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from layrubnet.devices.base import Device
+from layrubnet.devices.scratch import Cache
 from layrubnet.engine.buffers import COUNTERS, LOSS, SCALARS
+from layrubnet.engine.copies import COPY_OPS, Copies
 from layrubnet.engine.graph import Node
 from layrubnet.engine.io import IO, Named, RandomSource, Slots
 from layrubnet.engine.program import Instruction, Operand, Program, Slot
 from layrubnet.engine.updates import UpdateRule
-from layrubnet.memory.plan import Plan
+from layrubnet.memory.plan import Plan, Schedule
 
 Hook = Callable[[Instruction], None]
-_LAYER_OPS = ("load", "forward", "backward_data", "backward_weights", "update_state")
+_LAYER_OPS = ("load", "forward", "recompute", "backward_data", "backward_weights", "update_state")
+
+
+@dataclass(frozen=True)
+class BoundSchedule:
+    """A schedule with an array for every buffer and a function for every instruction."""
+
+    schedule: Schedule
+    arrays: dict[str, Any]
+    steps: list[tuple[Instruction, Callable[[], None]]]
 
 
 class Executor:
     """A program with memory behind it.
 
     ``external``: arrays of another executor for some buffers (shared parameters); the plan then
-    has no place for them. ``seed``: base of all random draws of layers.
+    has no place for them. ``seed``: base of all random draws of layers. ``offload_dir``: where
+    offloaded buffers go on devices whose host memory is a file.
     """
 
     def __init__(
@@ -34,51 +47,80 @@ class Executor:
         seed: int,
         rule: UpdateRule | None = None,
         external: Mapping[str, Any] | None = None,
+        offload_dir: str | None = None,
     ) -> None:
         self.program, self.plan, self.device = program, plan, device
         self.rule, self.seed = rule, seed
         self.memory = device.allocate(plan.nbytes)
-        self.external = dict(external or {})
         self.extents: dict[str, int] = {}
-        self.arrays: dict[str, Any] = dict(self.external)
-        for name, buffer in program.buffers.items():
-            if name not in self.arrays:
-                array = device.view(self.memory, plan.offsets[name], buffer.shape, buffer.dtype)
-                self.arrays[name] = array
-                if buffer.fill:
-                    device.ops.fill(array, buffer.fill)
+        self.persistent: dict[str, Any] = dict(external or {})
+        for name, offset in plan.persistent.items():
+            buffer = program.buffers[name]
+            array = device.view(self.memory, offset, buffer.shape, buffer.dtype)
+            self.persistent[name] = array
+            if buffer.fill:
+                device.ops.fill(array, buffer.fill)
         self._nodes = {node.name: node for node in program.graph.nodes}
-        self._bound = {
-            name: [(i, self._bind(i)) for i in section]
-            for name, section in program.sections.items()
-        }
+        self._scratch_arrays: Cache = {}
+        self._copies = Copies(device, plan.host_bytes, offload_dir)
+        self._bound: dict[str, BoundSchedule] = {}
+        for name, schedule in plan.schedules.items():
+            self.arrays = self._arrays_of(schedule)
+            self._copies.start(schedule)
+            steps = [(i, self._bind(i)) for i in schedule.instructions]
+            self._bound[name] = BoundSchedule(schedule, self.arrays, steps)
+
+    def _arrays_of(self, schedule: Schedule) -> dict[str, Any]:
+        for bound in self._bound.values():
+            if bound.schedule.offsets is schedule.offsets:
+                return bound.arrays
+        arrays = dict(self.persistent)
+        for name, buffer in schedule.buffers.items():
+            if name not in arrays:
+                offset = schedule.offsets[name]
+                arrays[name] = self.device.view(self.memory, offset, buffer.shape, buffer.dtype)
+        return arrays
 
     # -- running ---------------------------------------------------------------------------------
 
     def run(
         self,
-        section: str,
+        schedule: str,
         *,
         layers: frozenset[str] | None = None,
         hook: Hook | None = None,
     ) -> None:
-        """Run a section (of some layers only, if given); ``hook`` is called after each step."""
+        """Run a schedule of the plan (of some layers only, if given).
+
+        ``hook`` is called after each instruction, when its results are in ``arrays``.
+        """
+        bound = self._bound.get(schedule)
+        if bound is None:
+            return
+        self.arrays = bound.arrays
         scratch = self.device.ops.scratch
-        scratch.bind(self._scratch_view)
-        granted = self.device.base_scratch
-        for instruction, step in self._bound.get(section, ()):
-            if layers is not None and instruction.target not in layers:
-                continue
-            scratch.reset(max(granted, instruction.scratch), instruction.target)
-            step()
-            if hook is not None:
-                hook(instruction)
+        scratch.bind(self._scratch_view, self._scratch_arrays)
+        granted, common = self.device.base_scratch, self.plan.scratch_offset
+        own = bound.schedule.scratch
+        with self.device.active():
+            for position, (instruction, step) in enumerate(bound.steps):
+                if layers is not None and instruction.target not in layers:
+                    continue
+                limit = max(granted, instruction.scratch)
+                scratch.reset(limit, instruction.target, own.get(position, common))
+                step()
+                if hook is not None:
+                    hook(instruction)
 
     def _scratch_view(self, offset: int, shape: Any, dtype: str) -> Any:
-        return self.device.view(self.memory, self.plan.scratch_offset + offset, shape, dtype)
+        return self.device.view(self.memory, offset, shape, dtype)
+
+    def close(self) -> None:
+        """Give host memory back; the executor cannot offload afterwards."""
+        self._copies.close()
 
     def array(self, operand: Operand) -> Any:
-        """The array of an operand, cut to its run-time extent."""
+        """The array of an operand in the current schedule, cut to its run-time extent."""
         array = self.arrays[operand.buffer]
         if array.shape != operand.shape:
             array = array.reshape(operand.shape)
@@ -106,13 +148,16 @@ class Executor:
     # -- binding ---------------------------------------------------------------------------------
 
     def _bind(self, instruction: Instruction) -> Callable[[], None]:
+        if instruction.op in COPY_OPS:
+            return self._copies.bind(instruction, self.arrays)
         if instruction.op in _LAYER_OPS:
             return self._bind_layer(instruction)
         return self._bind_plain(instruction)
 
     def _bind_layer(self, instruction: Instruction) -> Callable[[], None]:
         node = self._nodes[instruction.target]
-        method = getattr(node.layer, instruction.op)
+        again = instruction.op == "recompute"
+        method = getattr(node.layer, "forward" if again else instruction.op)
         ops = self.device.ops
         if any(o.extent for o in instruction.operands()):
 
@@ -135,7 +180,7 @@ class Executor:
         slots, contract = instruction.slots, node.contract
         what = f"{node.layer.where} ({node.layer.type}), {instruction.op}:"
         # A layer that determines an extent gets the whole bound to write into.
-        whole = instruction.op == "forward" and self._determines_extent(node)
+        whole = instruction.op in ("forward", "recompute") and self._determines_extent(node)
         counters = self._slot(slots.get("counters", ()), cut=False)
         return IO(
             x=Slots(self._slot(slots.get("x", ())), f"{what} bottom"),

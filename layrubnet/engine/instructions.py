@@ -19,21 +19,27 @@ def instruction(
     accumulate: bool = False,
     chunk: tuple[int, int] | None = None,
     values: tuple[float, ...] = (),
+    shares: tuple[tuple[str, str], ...] = (),
+    repeatable: bool = False,
 ) -> Instruction:
     """Make an instruction; reads and writes follow from the slots (``written``: roles)."""
-    writes = {o.buffer: None for role in written for o in slots.get(role, ()) if o is not None}
-    writes.update({o.buffer: None for o in also_written})
-    reads = {
-        o.buffer: None
-        for role, operands in slots.items()
-        if role not in written or (accumulate and role == "dw")
-        for o in operands
-        if o is not None
-    }
+    reads: dict[str, None] = {}
+    writes: dict[str, None] = {}
+    given: dict[str, tuple[Slot, ...]] = {}
+    for role, operands in slots.items():
+        if not operands:
+            continue
+        given[role] = operands
+        buffers = dict.fromkeys(o.buffer for o in operands if o is not None)
+        if role in written:
+            writes |= buffers
+        if role not in written or (accumulate and role == "dw"):
+            reads |= buffers
+    writes |= dict.fromkeys(o.buffer for o in also_written)
     return Instruction(
         op,
         target,
-        {k: v for k, v in slots.items() if v},
+        given,
         tuple(reads),
         tuple(writes),
         scratch,
@@ -41,4 +47,6 @@ def instruction(
         chunk,
         values,
         flops,
+        shares,
+        repeatable,
     )

@@ -7,11 +7,12 @@ no later decision about memory can change a bit of the result.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from layrubnet.engine.buffers import BufferTable
+from layrubnet.engine.bulk import collector_paused
 from layrubnet.engine.contract import Needs, Scratch
 from layrubnet.engine.graph import Graph, Node
 from layrubnet.engine.instructions import instruction
@@ -25,10 +26,12 @@ _NOTHING = Needs()
 class LowerOptions:
     """``seeds``: gradients of outputs without a loss can be set from outside (pycaffe) instead of
     being zero. ``weight_chunks``: produce each weight gradient in so many pieces along its
-    declared chunk axis (1: whole)."""
+    declared chunk axis (1: whole). ``named_in_place``: a layer that the net declares in place
+    shares its bottom's buffer; without it every value has its own, and a plan decides."""
 
     seeds: bool = False
     weight_chunks: int = 1
+    named_in_place: bool = True
 
 
 def lower(
@@ -43,7 +46,8 @@ def lower(
 
     ``train``: emit backward; ``rule``: the solver's update (``None``: no update section).
     """
-    return _Lowering(graph, ops, options or LowerOptions()).run(train, rule)
+    with collector_paused():
+        return _Lowering(graph, ops, options or LowerOptions()).run(train, rule)
 
 
 class _Lowering:
@@ -53,7 +57,9 @@ class _Lowering:
         self.scratch = {node.name: node.layer.prepare(ops) for node in graph.nodes}
 
     def run(self, train: bool, rule: UpdateRule | None) -> Program:
-        table = self.table = BufferTable(self.graph, train=train)
+        table = self.table = BufferTable(
+            self.graph, train=train, in_place=self.options.named_in_place
+        )
         sections: dict[str, tuple[Instruction, ...]] = {"forward": tuple(self._forward())}
         if train:
             sections["backward"] = tuple(self._backward(first=True))
@@ -244,7 +250,7 @@ class _Lowering:
             for i, t in enumerate(targets)
         )
         made = [self._weights(node, needs, temporaries, False, None)]
-        for i, (target, temporary) in enumerate(zip(targets, temporaries, strict=True)):
+        for target, temporary in zip(targets, temporaries, strict=True):
             if target is not None and temporary is not None:
                 made.append(
                     instruction(
@@ -355,4 +361,23 @@ class _Lowering:
             flops=getattr(contract.flops, op, 0.0),
             accumulate=accumulate,
             chunk=chunk,
+            shares=self._shares(op, node, slots),
+            repeatable=op == "forward" and contract.repeatable,
         )
+
+    def _shares(
+        self, op: str, node: Node, slots: Mapping[str, tuple[Slot, ...]]
+    ) -> tuple[tuple[str, str], ...]:
+        """Which results may take the place of which operands, by the layer's contract."""
+        if op == "forward":
+            pairs = [("y", top, "x", bottom) for top, bottom in node.contract.inplace.items()]
+        elif op == "backward_data":
+            pairs = [("dx", b, "dy", t) for b, t in node.contract.inplace_diff.items()]
+        else:
+            return ()
+        found = []
+        for to, i, source, j in pairs:
+            written, read = slots[to][i], slots[source][j]
+            if written is not None and read is not None:
+                found.append((written.buffer, read.buffer))
+        return tuple(found)

@@ -16,7 +16,12 @@ from layrubnet.engine.lower import LowerOptions, lower
 from layrubnet.engine.program import Operand
 from layrubnet.engine.updates import UpdateRule
 from layrubnet.errors import NetError, ShapeError, nearest
-from layrubnet.memory.plan import keep_everything
+from layrubnet.memory.options import MemoryOptions
+from layrubnet.memory.plan import Plan
+from layrubnet.memory.planner import PlanOptions, make_plan, sections_of
+from layrubnet.memory.verify import verify
+
+KEEP_EVERYTHING = MemoryOptions()
 
 
 class CompiledNet:
@@ -45,6 +50,7 @@ class CompiledNet:
         seeds: bool = False,
         where: Any = None,
         arrays: Mapping[str, Any] | None = None,
+        memory: MemoryOptions = KEEP_EVERYTHING,
     ) -> None:
         self.param, self.phase, self.seed, self.rank = param, phase, seed, rank
         self.rule, self.train, self.seeds, self.where = rule, train, seeds, where
@@ -55,7 +61,7 @@ class CompiledNet:
             self.device.ops,
             train=train,
             rule=rule,
-            options=LowerOptions(seeds=seeds),
+            options=LowerOptions(seeds=seeds, named_in_place=memory.strategy == "caffe"),
         )
         buffers = self.program.buffers
         external = {
@@ -64,9 +70,15 @@ class CompiledNet:
             if name in buffers and tuple(array.shape) == buffers[name].shape
         }
         external |= self._shared_arrays(share) if share else {}
-        self.plan = keep_everything(self.program, self.device.base_scratch, external)
+        self.plan = self._plan(memory, external)
         self.executor = Executor(
-            self.program, self.plan, self.device, seed=seed, rule=rule, external=external
+            self.program,
+            self.plan,
+            self.device,
+            seed=seed,
+            rule=rule,
+            external=external,
+            offload_dir=memory.offload_dir,
         )
         self.iteration = 0
         self._nodes = {node.name: n for n, node in enumerate(self.graph.nodes)}
@@ -75,6 +87,19 @@ class CompiledNet:
             node.layer.open(seed=seed, rank=rank, world=world)
 
     # -- set-up ----------------------------------------------------------------------------------
+
+    def _plan(self, memory: MemoryOptions, external: Mapping[str, Any]) -> Plan:
+        kept = [self._array_operand(self.program.blob_data, b, "blob") for b in memory.keep]
+        options = PlanOptions(
+            strategy=memory.strategy,
+            budget=memory.budget,
+            keep=frozenset(operand.buffer for operand in kept),
+            micro_batches=self.rule.iter_size if self.rule else 1,
+            base_scratch=self.device.base_scratch,
+        )
+        plan = make_plan(self.program, options, external)
+        verify(self.program, plan, sections_of(plan), external)
+        return plan
 
     def _shared_arrays(self, other: CompiledNet) -> dict[str, Any]:
         shared: dict[str, Any] = {}
@@ -140,6 +165,16 @@ class CompiledNet:
         return self._array(self.program.param_diff, name, "parameter with a gradient")
 
     def _array(self, table: Mapping[str, Operand], name: str, what: str) -> Any:
+        operand = self._array_operand(table, name, what)
+        if not self.plan.readable(operand.buffer):
+            raise NetError(
+                f"{what} {name!r} is not kept: its memory is used again within a step",
+                where=f"memory strategy {self.plan.strategy!r}",
+                hint=f"memory with keep=[{name!r}] keeps it, strategy 'caffe' keeps everything",
+            )
+        return self.executor.array(operand)
+
+    def _array_operand(self, table: Mapping[str, Operand], name: str, what: str) -> Operand:
         operand = table.get(name)
         if operand is None:
             close = nearest(name, table, 3)
@@ -147,7 +182,7 @@ class CompiledNet:
                 f"the net has no {what} {name!r}",
                 hint=f"did you mean {' or '.join(close)}?" if close else "",
             )
-        return self.executor.array(operand)
+        return operand
 
     def output_values(self) -> dict[str, Any]:
         """The outputs of the last forward as host arrays, by name."""
@@ -199,8 +234,27 @@ class CompiledNet:
         hook: Hook | None = None,
     ) -> None:
         """Run backward from layer ``start`` down to ``end`` (both included)."""
+        if not self.plan.keeps_everything:
+            raise NetError(
+                "backward alone needs the feature maps of the last forward, which are not kept",
+                where=f"memory strategy {self.plan.strategy!r}",
+                hint="step() runs forward and backward together; strategy 'caffe' keeps everything",
+            )
         section = "backward_accumulate" if accumulate else "backward"
         self.executor.run(section, layers=self.layer_range(end, start), hook=hook)
+
+    def step(self, *, iteration: int, micro_batch: int = 0, hook: Hook | None = None) -> float:
+        """Forward and backward of one micro-batch; return the loss.
+
+        The first one (0) overwrites the weight gradients, later ones add to them.
+        """
+        if self.plan.keeps_everything:
+            loss = self.forward(iteration=iteration, micro_batch=micro_batch, hook=hook)
+            self.backward(accumulate=micro_batch > 0, hook=hook)
+            return loss
+        self.executor.set_counters(iteration, micro_batch, self.rank)
+        self.executor.run("step_more" if micro_batch else "step_first", hook=hook)
+        return self.executor.loss
 
     def update(self, hook: Hook | None = None) -> None:
         """Run the solver's update."""

@@ -14,7 +14,7 @@ from layrubnet.engine.contract import ITEM_BYTES, Shape
 from layrubnet.engine.graph import Graph
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Buffer:
     """A piece of device memory.
 
@@ -36,7 +36,7 @@ class Buffer:
         return math.prod(self.shape) * ITEM_BYTES[self.dtype]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Operand:
     """A buffer seen with a shape; ``extent`` cuts axis 0 to a run-time extent."""
 
@@ -49,14 +49,19 @@ class Operand:
 Slot = Operand | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Instruction:
     """One step of a program.
 
     ``op`` is one of: load, forward, update_state, seed, zero, copy, fetch_loss, backward_weights,
     backward_data, accumulate, norm, clip, normalise, regularise, update. ``target`` is the layer
     (or, from ``norm`` on, the parameter) it works for. ``slots`` holds operands by role (x, y, w,
-    dx, dy, dw, saved, state); ``reads``/``writes`` are the buffers, in full.
+    dx, dy, dw, saved, state); ``reads``/``writes`` are the buffers, in full. ``shares``: pairs
+    (written, read) that may be the same memory. ``repeatable``: running it again with the same
+    inputs gives the same bits and changes nothing else.
+
+    A memory plan adds ``offload`` (device to host), ``fetch`` (host to device), ``wait`` (for one
+    of those, named by ``target``) and ``recompute`` (a forward once more).
     """
 
     op: str
@@ -69,6 +74,8 @@ class Instruction:
     chunk: tuple[int, int] | None = None
     values: tuple[float, ...] = ()
     flops: float = 0.0
+    shares: tuple[tuple[str, str], ...] = ()
+    repeatable: bool = False
 
     def operands(self) -> Iterator[Operand]:
         """Every operand that is there."""

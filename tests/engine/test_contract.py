@@ -219,7 +219,8 @@ def test_every_buffer_of_the_plan_has_its_own_place() -> None:
         + layer("loss", "StubLoss", "h", "l")
     )
     plan = keep_everything(made)
-    spans = sorted((plan.offsets[b.name], b.nbytes) for b in made.buffers.values())
+    offsets = {**plan.persistent, **plan.schedules["forward"].offsets}
+    spans = sorted((offsets[b.name], b.nbytes) for b in made.buffers.values())
     for (a, size), (b, _) in itertools.pairwise(spans):
         assert a + size <= b
     assert spans[-1][0] + spans[-1][1] <= plan.scratch_offset <= plan.nbytes

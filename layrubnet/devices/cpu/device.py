@@ -1,4 +1,4 @@
-"""Memory, streams and copies on the CPU: everything happens at once, in order."""
+"""Memory and copies on the CPU: computing happens at once, copies to a file in the background."""
 
 from __future__ import annotations
 
@@ -10,34 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from layrubnet.devices.base import Device, Event, Stream
+from layrubnet.devices.base import Device, Stream
+from layrubnet.devices.cpu.onednn.loader import load
 from layrubnet.devices.cpu.ops import CpuOps
+from layrubnet.devices.cpu.streams import CopyStream, CpuEvent, CpuStream
+from layrubnet.devices.host_store import FileStore
 from layrubnet.errors import DeviceError
 
 _PAGE = 4096
-
-
-class CpuEvent(Event):
-    """Work is done as soon as it is queued, so an event has always happened."""
-
-    def record(self, stream: Stream) -> None:
-        pass
-
-    def synchronize(self) -> None:
-        pass
-
-
-class CpuStream(Stream):
-    """Runs work as it is queued."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def wait(self, event: Event) -> None:
-        pass
-
-    def synchronize(self) -> None:
-        pass
 
 
 class CpuDevice(Device):
@@ -50,7 +30,9 @@ class CpuDevice(Device):
         self.base_scratch = CpuOps.BASE_SCRATCH
 
     def describe(self) -> str:
-        return f"cpu ({platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__})"
+        engine = load()
+        kernels = [f"NumPy {np.__version__}"] + [engine.text] * (engine.library is not None)
+        return f"cpu ({platform.machine()}, {os.cpu_count()} cores, {', '.join(kernels)})"
 
     def allocate(self, nbytes: int) -> np.ndarray:
         """Zeroed memory, aligned to a page; pages that are never touched cost nothing."""
@@ -77,10 +59,27 @@ class CpuDevice(Device):
         return np.array(source)
 
     def copy_async(self, target: Any, source: Any, stream: Stream) -> None:
-        target[...] = source
+        assert isinstance(stream, CpuStream)
+        stream.submit(lambda: np.copyto(target, source))
+
+    def host_store(self, nbytes: int, folder: str | None = None) -> FileStore:
+        return FileStore(nbytes, folder)
+
+    def offload_async(self, source: Any, store: Any, offset: int, stream: Stream) -> None:
+        assert isinstance(stream, CpuStream)
+        stream.submit(lambda: store.write(offset, source))
+
+    def fetch_async(self, store: Any, offset: int, target: Any, stream: Stream) -> None:
+        assert isinstance(stream, CpuStream)
+        stream.submit(lambda: store.read(offset, target))
+
+    def active(self) -> np.errstate:
+        """Values that overflow or become NaN are the net's business, not a warning of NumPy's."""
+        return np.errstate(all="ignore")
 
     def new_stream(self, name: str) -> CpuStream:
-        return CpuStream(name)
+        """The stream ``compute`` is the caller's thread; every other has its own."""
+        return CpuStream(name) if name == "compute" else CopyStream(name)
 
     def new_event(self) -> CpuEvent:
         return CpuEvent()
