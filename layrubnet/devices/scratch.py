@@ -29,10 +29,10 @@ class ScratchAllocator:
         self._cache: Cache = {}
         self.owner = ""
 
-    def bind(self, view: View, cache: Cache) -> None:
+    def bind(self, view: View, cache: Cache | None = None) -> None:
         """Use some memory: ``view(offset, shape, dtype)`` makes an array in it, ``cache`` keeps
         those already made (an executor brings its own)."""
-        self._view, self._cache = view, cache
+        self._view, self._cache = view, {} if cache is None else cache
 
     def reset(self, limit: int, owner: str = "", begin: int = 0) -> None:
         """Start an instruction that may use ``limit`` bytes from ``begin`` on."""
