@@ -230,7 +230,10 @@ def test_blocks_of_planes_change_nothing() -> None:
             one.forward()
             one.backward()
             assert (one.data("y")[0, 0] == many.data("y")[0, plane]).all()
-            assert (one.diff("x")[0, 0] == many.diff("x")[0, plane]).all()
+            # Overlapping windows may add up in another order.
+            np.testing.assert_allclose(
+                one.diff("x")[0, 0], many.diff("x")[0, plane], rtol=1e-6, atol=1e-7
+            )
 
 
 def test_backward_keeps_the_mask_only() -> None:

@@ -15,7 +15,7 @@ from layrubnet.devices.cpu.elementwise import ElementwiseOps
 from layrubnet.devices.cpu.gemm import GemmOps
 from layrubnet.devices.cpu.losses import LossOps
 from layrubnet.devices.cpu.lrn import LrnOps
-from layrubnet.devices.cpu.pooling import PoolingOps
+from layrubnet.devices.cpu.pooling_ops import FastPoolingOps
 from layrubnet.devices.cpu.softmax import SoftmaxOps
 from layrubnet.devices.cpu.update import UpdateOps
 from layrubnet.devices.scratch import ScratchAllocator
@@ -33,7 +33,7 @@ class CpuOps(
     GemmOps,
     LossOps,
     LrnOps,
-    PoolingOps,
+    FastPoolingOps,
     SoftmaxOps,
     UpdateOps,
 ):
@@ -45,4 +45,5 @@ class CpuOps(
     xp = np
 
     def __init__(self) -> None:
+        super().__init__()
         self.scratch = ScratchAllocator()

@@ -16,9 +16,11 @@ from layrubnet.devices.cpu.onednn.loader import load
 from layrubnet.errors import LayrubError
 
 FORWARD_TRAINING, DIRECT = 64, 1
-SRC, DST, WEIGHTS, BIAS, SCRATCHPAD = 1, 17, 33, 41, 80
+POOL_MAX, POOL_CELLS_ALL, POOL_CELLS_INSIDE = 511, 767, 1023
+SRC, DST, WEIGHTS, BIAS, WORKSPACE, SCRATCHPAD = 1, 17, 33, 41, 64, 80
 DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
-_FLOAT32, _CPU, _IN_ORDER, _ANY, _USER = 3, 1, 1, 1, 1
+FLOAT32, UINT8 = 3, 6
+_CPU, _IN_ORDER, _ANY, _USER = 1, 1, 1, 1
 _QUERY_IMPLEMENTATION, _QUERY_SCRATCHPAD, _QUERY_ARGUMENT = 8, 136, 255
 _AVX512 = 0x20
 _UNSUPPORTED = {3: "unimplemented", 4: "no implementation left"}
@@ -91,25 +93,25 @@ class OneDnn:
             "memory_desc",
             len(shape),
             dims(shape),
-            ctypes.c_int(_FLOAT32),
+            ctypes.c_int(FLOAT32),
             ctypes.c_int(_ANY),
             function="memory_desc_create_with_tag",
         )
 
-    def plain(self, shape: Sequence[int]) -> Handle:
-        """float32 of this shape, C-contiguous."""
+    def plain(self, shape: Sequence[int], kind: int = FLOAT32) -> Handle:
+        """Values of this shape, C-contiguous."""
         strides = [1]
         for n in reversed(shape[1:]):
             strides.insert(0, strides[0] * n)
-        return self.strided(shape, strides)
+        return self.strided(shape, strides, kind)
 
-    def strided(self, shape: Sequence[int], strides: Sequence[int]) -> Handle:
-        """float32 of this shape with strides in elements."""
+    def strided(self, shape: Sequence[int], strides: Sequence[int], kind: int = FLOAT32) -> Handle:
+        """Values of this shape with strides in elements."""
         return self.make(
             "memory_desc",
             len(shape),
             dims(shape),
-            ctypes.c_int(_FLOAT32),
+            ctypes.c_int(kind),
             dims(strides),
             function="memory_desc_create_with_strides",
         )

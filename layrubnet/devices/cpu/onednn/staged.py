@@ -60,8 +60,8 @@ class Staged:
         """Take the scratch of this instruction; compile at the first time."""
         if self._call is None:
             self._compile()
-        self._inner = {a: address(scratch(n // 4)) for a, n in self._staged.items()}
-        self._pad = address(scratch(self._pad_bytes // 4))
+        self._inner = {a: address(scratch(n, "uint8")) for a, n in self._staged.items()}
+        self._pad = address(scratch(self._pad_bytes, "uint8"))
 
     def _compile(self) -> None:
         def call(descriptor: Handle, layouts: Mapping[int, Handle]) -> Call:
