@@ -67,10 +67,10 @@ def memory_options(
     return MemoryOptions(memory, amount)
 
 
-def solver_memory(param: Any) -> MemoryOptions:
-    """Options from a solver's ``memory_param`` (everything is kept without one)."""
+def solver_memory(param: Any) -> MemoryOptions | None:
+    """Options from a solver's ``memory_param`` (None without one)."""
     if not param.HasField("memory_param"):
-        return MemoryOptions()
+        return None
     given = param.memory_param
     return MemoryOptions(
         given.strategy,
@@ -78,3 +78,13 @@ def solver_memory(param: Any) -> MemoryOptions:
         tuple(given.exclude_blob),
         given.offload_dir or None,
     )
+
+
+def asked_in_net(net: Any, phase: str) -> MemoryOptions:
+    """Options from a net's own ``mem_param`` (a fork's field); without it everything is kept.
+
+    ``optimize_train``/``optimize_test`` mean ``reuse``; ``exclude_blob`` names blobs to keep.
+    """
+    given = net.mem_param
+    wanted = given.optimize_train if phase == "TRAIN" else given.optimize_test
+    return MemoryOptions("reuse", keep=tuple(given.exclude_blob)) if wanted else MemoryOptions()

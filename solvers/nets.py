@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from layrubnet.engine.net import CompiledNet
+from layrubnet.memory.options import MemoryOptions, asked_in_net
 from layrubnet.proto import phase_name
 from layrubnet.prototxt.solver_nets import NetSource, solver_test_nets, solver_train_net
 
@@ -26,6 +27,7 @@ def train_net(solver: Solver) -> CompiledNet:
         rank=solver.rank,
         rule=solver.rule,
         where=places(source),
+        memory=solver.memory or asked_in_net(source.net, "TRAIN"),
     )
 
 
@@ -45,9 +47,16 @@ def test_nets(solver: Solver) -> list[CompiledNet]:
                 share=solver.net,
                 train=False,
                 where=places(kept),
+                memory=_test_memory(solver, kept),
             )
         )
     return made
+
+
+def _test_memory(solver: Solver, source: NetSource) -> MemoryOptions:
+    """A test net has no backward: lifetimes alone are the best plan, unless all is to be kept."""
+    asked = solver.memory or asked_in_net(source.net, "TEST")
+    return MemoryOptions() if asked.strategy == "caffe" else MemoryOptions("reuse")
 
 
 def places(source: NetSource) -> Callable[[str], str]:

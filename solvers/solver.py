@@ -13,13 +13,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from layrubnet.devices import Device, get_device
 from layrubnet.engine.executor import Hook
 from layrubnet.engine.net import CompiledNet
 from layrubnet.engine.program import Instruction
 from layrubnet.engine.updates import LR, STEP
+from layrubnet.memory.options import MemoryOptions, solver_memory
 from layrubnet.observe.debug import DebugInfo
 from layrubnet.observe.finite import FiniteCheck, explain_loss, looks_like_floor
 from layrubnet.observe.observer import Observer, Observers, TrainReport
@@ -49,7 +48,8 @@ class Solver:
     ``param`` has been upgraded (``layrubnet.prototxt.text.read_solver`` does it); ``solver_file``
     is where it was read from, for messages and for nets beside it. ``requests`` is asked after
     every iteration, and during tests, what a signal wants
-    (:class:`layrubnet.observe.signals.SignalActions`). ``seed`` replaces ``random_seed``.
+    (:class:`layrubnet.observe.signals.SignalActions`). ``seed`` replaces ``random_seed``;
+    ``memory`` replaces ``memory_param``.
     ``allow_unknown``: skip fields of the net files that the schema does not have.
     """
 
@@ -64,6 +64,7 @@ class Solver:
         rank: int = 0,
         seed: int | None = None,
         allow_unknown: bool = False,
+        memory: MemoryOptions | None = None,
     ) -> None:
         check_policy(param)
         self.param, self.solver_file, self.rank = param, solver_file, rank
@@ -72,6 +73,7 @@ class Solver:
         self.observers = Observers(observers)
         self.requests = requests or (lambda: Action.NONE)
         self.rule = make_rule(param)
+        self.memory = memory or solver_memory(param)
         self.watch = Watch(param)
         self.iter = 0
         self.current_step = 0
@@ -129,15 +131,14 @@ class Solver:
             self.snapshot()
         early = self.stopped
         if not early:
-            with _quiet():
-                self._last_look()
+            self._last_look()
         self.observers.finished(self.iter, early)
 
     def _last_look(self) -> None:
         """The loss and the tests after the last update, if they are due."""
         param = self.param
         if param.display and self.iter % param.display == 0:
-            self.losses.append(self._forward(0))
+            self.losses.append(self._checked(self.net.forward(iteration=self.iter)))
             self.observers.forwarded(self.iter, self.smoothed_loss)
         if param.test_interval and self.iter % param.test_interval == 0:
             self.test_all()
@@ -152,8 +153,7 @@ class Solver:
                 self.test_all()
                 if self.stopped:
                     break
-            with _quiet():
-                self._iterate()
+            self._iterate()
 
     def _test_due(self) -> bool:
         interval = self.param.test_interval
@@ -165,8 +165,8 @@ class Solver:
         hook = self._hook(display)
         total = 0.0
         for micro_batch in range(self.rule.iter_size):
-            total += self._forward(micro_batch, hook)
-            self.net.backward(accumulate=micro_batch > 0, hook=hook)
+            loss = self.net.step(iteration=self.iter, micro_batch=micro_batch, hook=hook)
+            total += self._checked(loss)
         loss = total / self.rule.iter_size
         self.losses.append(loss)
         rate = self._advance_rate()
@@ -179,8 +179,8 @@ class Solver:
         self.observers.iterated(self.iter, loss)
         self._after_update()
 
-    def _forward(self, micro_batch: int, hook: Hook | None = None) -> float:
-        loss = self.net.forward(iteration=self.iter, micro_batch=micro_batch, hook=hook)
+    def _checked(self, loss: float) -> float:
+        """The loss of a forward, if it is a number."""
         explain_loss(loss, self.net, self.iter)
         if not self._warned_floor and looks_like_floor(loss):
             self._warned_floor = True
@@ -298,8 +298,3 @@ class Solver:
         self.observers.note(f"Restoring previous solver status from {os.fspath(path)}")
         snapshots.restore(self, path)
         self._last_snapshot = self.iter
-
-
-def _quiet() -> np.errstate:
-    """NumPy's warnings off: what is not finite is found, and explained, by us."""
-    return np.errstate(all="ignore")

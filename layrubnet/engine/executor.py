@@ -35,7 +35,8 @@ class Executor:
 
     ``external``: arrays of another executor for some buffers (shared parameters); the plan then
     has no place for them. ``seed``: base of all random draws of layers. ``offload_dir``: where
-    offloaded buffers go on devices whose host memory is a file.
+    offloaded buffers go on devices whose host memory is a file. ``lender``: an executor that never
+    runs at the same time; its arena is used again if it is large enough.
     """
 
     def __init__(
@@ -48,10 +49,18 @@ class Executor:
         rule: UpdateRule | None = None,
         external: Mapping[str, Any] | None = None,
         offload_dir: str | None = None,
+        lender: Executor | None = None,
     ) -> None:
         self.program, self.plan, self.device = program, plan, device
         self.rule, self.seed = rule, seed
-        self.memory = device.allocate(plan.nbytes)
+        transient = plan.nbytes - plan.persistent_bytes
+        self.borrows = lender is not None and lender.transient_bytes >= transient
+        if lender is not None and self.borrows:
+            self.memory = device.allocate(plan.persistent_bytes)
+            self.arena, self._arena_offset = lender.arena, lender._arena_offset
+        else:
+            self.memory = self.arena = device.allocate(plan.nbytes)
+            self._arena_offset = plan.persistent_bytes
         self.extents: dict[str, int] = {}
         self.persistent: dict[str, Any] = dict(external or {})
         for name, offset in plan.persistent.items():
@@ -77,8 +86,7 @@ class Executor:
         arrays = dict(self.persistent)
         for name, buffer in schedule.buffers.items():
             if name not in arrays:
-                offset = schedule.offsets[name]
-                arrays[name] = self.device.view(self.memory, offset, buffer.shape, buffer.dtype)
+                arrays[name] = self._view(schedule.offsets[name], buffer.shape, buffer.dtype)
         return arrays
 
     # -- running ---------------------------------------------------------------------------------
@@ -99,7 +107,7 @@ class Executor:
             return
         self.arrays = bound.arrays
         scratch = self.device.ops.scratch
-        scratch.bind(self._scratch_view, self._scratch_arrays)
+        scratch.bind(self._view, self._scratch_arrays)
         granted, common = self.device.base_scratch, self.plan.scratch_offset
         own = bound.schedule.scratch
         with self.device.active():
@@ -112,8 +120,20 @@ class Executor:
                 if hook is not None:
                     hook(instruction)
 
-    def _scratch_view(self, offset: int, shape: Any, dtype: str) -> Any:
-        return self.device.view(self.memory, offset, shape, dtype)
+    def _view(self, offset: int, shape: Any, dtype: str) -> Any:
+        """An array at an address of the plan's arena (which another executor may own)."""
+        begin = offset - self.plan.persistent_bytes + self._arena_offset
+        return self.device.view(self.arena, begin, shape, dtype)
+
+    @property
+    def transient_bytes(self) -> int:
+        """Bytes of the arena and the scratch: what lives within one iteration."""
+        return self.plan.nbytes - self.plan.persistent_bytes
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Bytes of device memory this executor took for itself."""
+        return self.plan.persistent_bytes if self.borrows else self.plan.nbytes
 
     def close(self) -> None:
         """Give host memory back; the executor cannot offload afterwards."""

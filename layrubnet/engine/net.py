@@ -79,6 +79,7 @@ class CompiledNet:
             rule=rule,
             external=external,
             offload_dir=memory.offload_dir,
+            lender=self._lender(share, memory),
         )
         self.iteration = 0
         self._nodes = {node.name: n for n, node in enumerate(self.graph.nodes)}
@@ -87,6 +88,12 @@ class CompiledNet:
             node.layer.open(seed=seed, rank=rank, world=world)
 
     # -- set-up ----------------------------------------------------------------------------------
+
+    def _lender(self, share: CompiledNet | None, memory: MemoryOptions) -> Executor | None:
+        """A planned net that shares parameters with another uses that one's arena as well."""
+        if share is None or memory.strategy == "caffe" or share.plan.keeps_everything:
+            return None
+        return share.executor if share.device is self.device else None
 
     def _plan(self, memory: MemoryOptions, external: Mapping[str, Any]) -> Plan:
         kept = [self._array_operand(self.program.blob_data, b, "blob") for b in memory.keep]

@@ -101,6 +101,11 @@ def explain_loss(loss: float, net: CompiledNet, iteration: int) -> None:
     """
     if math.isfinite(loss):
         return
+    if not net.plan.keeps_everything:
+        raise NonFiniteError(
+            f"iteration {iteration}: the loss is {loss:g}",
+            hint="--check-finite finds the layer (this memory plan no longer holds the batch)",
+        )
     check = FiniteCheck(net, iteration)
     for instruction in net.program.sections["forward"]:
         if instruction.op == "load":
