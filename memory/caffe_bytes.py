@@ -16,6 +16,7 @@ parameters again when a net is tested during training.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from layrubnet.engine.graph import Graph, Node, Value
@@ -94,7 +95,7 @@ def caffe_bytes(graph: Graph, *, histories: int = 1) -> CaffeBytes:
     written = _with_gradient(graph)
     owned = {param.owner: 0 for param in graph.params}
     for param in graph.params:
-        owned[param.owner] += _WORD * _product(param.shape)
+        owned[param.owner] += _WORD * math.prod(param.shape)
     rows = tuple(_row(node, graph.phase, written, owned.get(node.name, 0)) for node in graph.nodes)
 
     def whole(category: str) -> int:
@@ -154,10 +155,3 @@ def _shares_memory(node: Node) -> bool:
 
 def _bytes(values: list[Value]) -> int:
     return sum(_WORD * value.type.count for value in values)
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    count = 1
-    for dim in shape:
-        count *= dim
-    return count

@@ -44,8 +44,6 @@ def main() -> None:
     """Parse the command line and print the prototxt."""
     parser = _arguments()
     given = parser.parse_args()
-    if min(given.batch or 1, given.classes or 1) < 1:
-        parser.error("--batch and --classes are at least 1")
     try:
         message = (
             make_solver(given.name, given.solver, blocks=given.blocks)

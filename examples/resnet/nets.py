@@ -107,9 +107,11 @@ def make(
 ) -> Any:
     """The NetParameter of the net ``name``; batch and classes default to the papers'."""
     found = recipe(name, blocks)
-    return found.write(
-        batch=batch or found.batch, classes=classes or found.classes, source=source or Source()
-    )
+    batch = found.batch if batch is None else batch
+    classes = found.classes if classes is None else classes
+    if batch < 1 or classes < 1:
+        raise ValueError(f"batch and classes are at least 1, not {batch} and {classes}")
+    return found.write(batch=batch, classes=classes, source=source or Source())
 
 
 def make_solver(name: str, net_file: str, *, blocks: Sequence[int] = ()) -> Any:

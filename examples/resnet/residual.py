@@ -117,8 +117,8 @@ def wide_resnet(depth: int, factor: int, *, batch: int, classes: int, source: So
 
 
 def _wide_block(net: NetWriter, x: str, name: str, width: int, stride: int, project: bool) -> str:
-    short = net.conv(x, f"{name}_proj", width, 1, stride=stride) if project else x
     y = net.conv(x, f"{name}_1", width, 3, stride=stride, pad=1)
     y = net.conv(net.norm(y, relu=True), f"{name}_2", width, 3, pad=1)
+    short = net.conv(x, f"{name}_proj", width, 1, stride=stride) if project else x
     y = net.sum(name, short, y)
     return y if project else net.norm(y, relu=True)
