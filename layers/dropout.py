@@ -22,7 +22,7 @@ class Dropout(Layer):
         layer { name: "drop6" type: "Dropout" bottom: "fc6" top: "fc6"
           dropout_param { dropout_ratio: 0.5 } }
 
-    A ratio outside (0, 1) is refused; Caffe asserts the same, though only in debug builds.
+    A ratio outside [0, 1) is refused; 0 drops nothing, as in Caffe's release builds.
     """
 
     accepts_extent = True
@@ -30,15 +30,14 @@ class Dropout(Layer):
     def setup(self) -> None:
         p = self.spec.dropout_param
         self.ratio: float = p.dropout_ratio
-        if not 0 < self.ratio < 1:
+        if not 0 <= self.ratio < 1:
             raise NetError(
                 "dropout_ratio must lie between 0 and 1",
                 where=self.where,
-                expected="0 < dropout_ratio < 1",
+                expected="0 <= dropout_ratio < 1",
                 got=f"{self.ratio:g}",
-                hint="to drop nothing, leave the layer out" if self.ratio == 0 else "",
             )
-        self.training = self.phase == "TRAIN"
+        self.training = self.phase == "TRAIN" and self.ratio > 0
 
     def infer(self, bottoms: Sequence[TensorType]) -> Contract:
         (x,) = bottoms

@@ -14,7 +14,7 @@ from layrubnet.engine.graph import Graph, Param
 from layrubnet.engine.instructions import instruction
 from layrubnet.engine.program import Instruction
 
-LR, STEP, MOMENTUM = 0, 1, 2
+LR, STEP = 0, 1
 """Slots of the planned ``scalars`` buffer that the solver sets before each update."""
 
 

@@ -138,7 +138,11 @@ def test_a_dropped_nan_is_dropped() -> None:
     assert (np.isnan(net.data("y")) == kept).all()
 
 
-@pytest.mark.parametrize("ratio", [0, 1, -0.5, 1.5])
+def test_a_ratio_of_0_drops_nothing() -> None:
+    assert (ones(probe(layer(0), {"x": (4,)})) == 1).all()
+
+
+@pytest.mark.parametrize("ratio", [1, -0.5, 1.5])
 def test_a_ratio_outside_is_refused(ratio: float) -> None:
     with pytest.raises(NetError, match="dropout_ratio must lie between 0 and 1"):
         probe(layer(ratio), {"x": (4,)})
