@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from layrubnet.cli import check, device_query, test, time, train
 from layrubnet.cli.parser import Parser
 from layrubnet.errors import LayrubError
-from layrubnet.observe.log import LOGGER, add_handler, remove_handler
+from layrubnet.observe.log import add_handler, remove_handler
 from layrubnet.version import __version__
 
 COMMANDS = (train, test, time, check, device_query)
@@ -67,13 +67,15 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status (1: an error that the user can act on)."""
+    words = list(sys.argv[1:] if argv is None else argv)
     parser = build_parser()
-    args = parser.parse_args(argv)
+    args = parser.parse_args(words)
     if args.command is None:
         parser.print_help()
         return 2
     try:
-        with _warnings_on_stderr():
+        _check_names(words)
+        with _warnings_on_stderr(args.run is not train.run):
             status: int = args.run(args)
             sys.stdout.flush()
     except LayrubError as error:
@@ -85,9 +87,32 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain("interrupted", 130)
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing more to say, and nothing to complain about.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_stdout()
         return 0
+    except OSError as error:
+        _forget_stdout()
+        name = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{name}{error.strerror or error}", 1)
     return status
+
+
+def _forget_stdout() -> None:
+    """Send what is still in the buffer nowhere, so that Python's exit does not fail on it."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _check_names(words: Sequence[str]) -> None:
+    """Refuse names that no prototxt or snapshot could hold: their strings are UTF-8."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise LayrubError(
+                "a name is not valid UTF-8",
+                got=ascii(word),
+                hint="rename the file or folder, or cd into it and use a relative path",
+            ) from None
 
 
 def _complain(text: str, status: int) -> int:
@@ -98,11 +123,13 @@ def _complain(text: str, status: int) -> int:
 
 
 @contextlib.contextmanager
-def _warnings_on_stderr() -> Iterator[None]:
-    """Show what the package logs as a warning; ``train`` has handlers of its own."""
+def _warnings_on_stderr(wanted: bool) -> Iterator[None]:
+    """Show what the package logs as a warning (``train`` has handlers of its own)."""
+    if not wanted:
+        yield
+        return
     handler = add_handler(sys.stderr, logging.WARNING)
     handler.setFormatter(logging.Formatter("layrubnet: warning: %(message)s"))
-    handler.addFilter(lambda record: len(LOGGER.handlers) == 1)
     try:
         yield
     finally:

@@ -1,19 +1,20 @@
 """Check a net or a solver without training.
 
-  layrubnet check net.prototxt             syntax, shapes, shared parameters, memory,
-                                           and one batch of data through the net
-  layrubnet check solver.prototxt          the same for its train and test nets
+  layrubnet check net.prototxt
+  layrubnet check solver.prototxt          its train net and its test nets
   layrubnet check net.prototxt --no-data   without running a batch
   layrubnet check net.prototxt --json      the result for programs
   layrubnet check --layers                 the known layer types
 
-Ends with status 0 if everything is all right, 1 at the first mistake.
+Reads the files, computes all shapes, parameters and the memory, and runs one
+batch of data. Ends with status 0 if all is right, 1 at the first mistake.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ from layrubnet.solvers.rules import make_rule
 
 NAME = "check"
 ALIASES: list[str] = []
+_GLUE = "\u00a0"
+"""A blank at which no line is broken."""
 USAGE = "layrubnet check NET_OR_SOLVER [options]"
 HELP = "check a net or solver: syntax, shapes, sharing, memory, one batch of data"
 
@@ -116,10 +119,11 @@ def _check(source: NetSource, rule: Any, device: str, data: bool) -> dict[str, A
     )
     try:
         batch = _first_batch(net) if data else []
+        written = {layer.name for layer in source.net.layer}
         return {
             "net": source.name,
             "phase": phase,
-            "layers": [_layer_row(net, node) for node in net.graph.nodes],
+            "layers": [_layer_row(net, node, written) for node in net.graph.nodes],
             "parameters": common.parameter_count(net),
             "shared": [
                 {"name": p.shared_name, "layers": [user for user, _ in p.users]}
@@ -135,13 +139,14 @@ def _check(source: NetSource, rule: Any, device: str, data: bool) -> dict[str, A
         net.close()
 
 
-def _layer_row(net: CompiledNet, node: Any) -> dict[str, Any]:
+def _layer_row(net: CompiledNet, node: Any, written: set[str]) -> dict[str, Any]:
     return {
         "name": node.name,
         "type": node.layer.type,
         "tops": {v.name: list(v.type.shape) for v in node.tops},
         "blobs": [list(decl.shape) for decl in node.contract.blobs],
         "backward": node.needs_backward,
+        "automatic": node.layer.type == "Split" and node.name not in written,
     }
 
 
@@ -176,34 +181,48 @@ def _first_batch(net: CompiledNet) -> list[dict[str, Any]]:
 
 def _print(report: dict[str, Any]) -> None:
     print(f"net {report['net']!r}, phase {report['phase']}")
-    rows = [
-        (
-            layer["name"],
-            layer["type"],
-            ", ".join(f"{n} {_shape(s)}" for n, s in layer["tops"].items()),
-            " ".join(_shape(s) for s in layer["blobs"]),
-            "yes" if layer["backward"] else "",
-        )
-        for layer in report["layers"]
-    ]
-    heads = ("layer", "type", "tops", "blobs", "backward")
-    widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
-    for row in [heads, *rows]:
+    rows: list[tuple[str, ...]] = [("layer", "type", "tops", "blobs", "backward")]
+    for layer in report["layers"]:
+        if not layer["automatic"]:
+            rows += _text_rows(layer)
+    if report["phase"] == "TEST":
+        rows = [row[:-1] for row in rows]  # nobody trains there
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
         cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
         print("  " + "  ".join(cells).rstrip())
     for shared in report["shared"]:
-        print(f"  shared parameter {shared['name']!r}: {', '.join(shared['layers'])}")
+        _wrapped(f"shared parameter {shared['name']!r}: {', '.join(shared['layers'])}")
     for row in report["first_batch"]:
-        print(
-            f"  first batch: {row['blob']} {_shape(row['shape'])}, "
+        _wrapped(
+            f"first batch: {row['blob']} {_shape(row['shape'])}, "
             f"from {row['min']:.4g} to {row['max']:.4g}, mean {row['mean']:.4g}"
         )
     parts = ", ".join(
-        f"{kind} {common.megabytes(size)}"
+        f"{kind} {common.megabytes(size)}".replace(" ", _GLUE)
         for kind, size in sorted(report["memory_by_kind"].items(), key=lambda item: -item[1])
     )
-    print(f"  batch size {report['batch_size']}, {report['parameters']:,} parameters")
-    print(f"  memory {common.megabytes(report['memory_bytes'])} ({parts})\n")
+    batch = f"batch size {report['batch_size']}, " if report["batch_size"] else ""
+    _wrapped(f"{batch}{report['parameters']:,} parameters")
+    _wrapped(f"memory {common.megabytes(report['memory_bytes'])} ({parts})")
+    print()
+
+
+def _text_rows(layer: dict[str, Any]) -> list[tuple[str, ...]]:
+    """A line per top; the name of a top is left out where it is the layer's."""
+    name = layer["name"]
+    tops = [f"{n} {_shape(s)}" if n != name else _shape(s) for n, s in layer["tops"].items()]
+    blobs = " ".join(map(_shape, layer["blobs"]))
+    first = (name, layer["type"], *tops[:1], *[""][len(tops) :], blobs)
+    return [
+        (*first, "yes" if layer["backward"] else ""),
+        *(("", "", top, "", "") for top in tops[1:]),
+    ]
+
+
+def _wrapped(text: str) -> None:
+    lines = textwrap.fill(text, 80, initial_indent="  ", subsequent_indent="    ")
+    print(lines.replace(_GLUE, " "))
 
 
 def _shape(shape: list[int]) -> str:

@@ -1,6 +1,6 @@
 """Show what layrubnet can run on.
 
-layrubnet device-query
+  layrubnet device-query
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             flag, _, _ = unknown[1].partition("=")
             if not flag.startswith("-"):
-                return "one file is enough" if len(flag) > 1 else ""
+                return "one file is enough"
             close = nearest(flag, self._flags())
             return f"did you mean {close[0]}?" if close else ""
         choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)

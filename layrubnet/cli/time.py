@@ -1,4 +1,4 @@
-"""Measure how long each layer takes, forward and backward, averaged over some iterations.
+"""Measure how long each layer takes, forward and backward.
 
   layrubnet time net.prototxt
   layrubnet time net.prototxt --iterations 10 --json times.json

@@ -6,16 +6,16 @@
   layrubnet train solver.prototxt --snapshot out/net_iter_500.solverstate
   layrubnet train solver.prototxt --set base_lr=0.001 --set max_iter=5000
   layrubnet train solver.prototxt --log-dir out --plot out/loss.png
-  layrubnet train net.prototxt --lr 0.05 --max-iter 2000 \
+  layrubnet train net.prototxt --lr 0.05 --max-iter 2000 \\
       --test-iter 10 --test-interval 500
 
 A net file without a solver is trained with the defaults given below. Snapshots
 (weights, state, and a .layrubnet.json that makes resuming exact) are named
 <snapshot_prefix>_iter_<N>; without a prefix, after the prototxt, beside it.
 
-Ctrl-C (SIGINT) or SIGTERM writes a snapshot and stops, a second Ctrl-C stops at
-once; SIGHUP writes a snapshot and goes on. Progress is shown live on a terminal,
-as Caffe's log lines elsewhere.
+Ctrl-C (SIGINT) or SIGTERM writes a snapshot and stops, a second Ctrl-C stops
+at once; SIGHUP writes a snapshot and goes on. Progress is shown live on a
+terminal, as Caffe's log lines elsewhere.
 """
 
 from __future__ import annotations

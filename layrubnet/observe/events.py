@@ -7,7 +7,9 @@ the same file: a reader takes the last line of each iteration.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import math
 import os
 import time
@@ -17,12 +19,15 @@ from typing import Any
 from layrubnet.errors import LayrubError
 from layrubnet.observe.observer import Observer, Output, SnapshotReport, TestReport, TrainReport
 
+_log = logging.getLogger("layrubnet")
+
 
 class JsonLines(Observer):
     """Appends events to the file ``path``."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         target = Path(path)
+        self._failed = False
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(target, "a", encoding="utf-8")  # noqa: SIM115 (closed by close())
@@ -30,7 +35,8 @@ class JsonLines(Observer):
             raise LayrubError(f"cannot be written: {error.strerror}", where=str(path)) from None
 
     def close(self) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):
+            self._file.close()
 
     def started(self, name: str, lr_policy: str, iteration: int, max_iter: int) -> None:
         self._write("start", iteration, net=name, lr_policy=lr_policy, max_iter=max_iter)
@@ -66,8 +72,14 @@ class JsonLines(Observer):
         head = {"event": event, "time": round(time.time(), 3)}
         if iteration is not None:
             head["iteration"] = iteration
-        self._file.write(json.dumps({**head, **_plain(values)}) + "\n")
-        self._file.flush()
+        if self._failed:
+            return
+        try:
+            self._file.write(json.dumps({**head, **_plain(values)}) + "\n")
+            self._file.flush()
+        except OSError as error:  # a full disk: no reason to stop training
+            self._failed = True
+            _log.warning("%s cannot be written any more: %s", self._file.name, error.strerror)
 
 
 def _by_name(outputs: tuple[Output, ...]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ Known lines name the place in Caffe that prints them, since some scripts search 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from typing import TextIO
@@ -32,11 +33,23 @@ class GlogFormatter(logging.Formatter):
         return "\n".join(head + line for line in lines)
 
 
+class _LogFile(logging.FileHandler):
+    """A log file that gives up, saying so once, when the disk is full: training goes on."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
+        LOGGER.removeHandler(self)
+        LOGGER.warning("%s cannot be written any more; training goes on", self.baseFilename)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            super().close()
+
+
 def add_handler(target: TextIO | str, level: int = logging.INFO) -> logging.Handler:
     """Send log lines to a stream, or append them to a file; returns the handler to remove later."""
     handler: logging.Handler
     if isinstance(target, str):
-        handler = logging.FileHandler(target, encoding="utf-8")
+        handler = _LogFile(target, encoding="utf-8")
     else:
         handler = logging.StreamHandler(target)
     handler.setLevel(level)

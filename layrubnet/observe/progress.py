@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any, TextIO
 
 from layrubnet import extras
@@ -62,6 +63,7 @@ class LiveProgress(Observer):
         self._sum, self._count, self._every = 0.0, 0, 1
         self._loss = self._test = ""
         self._live = extras.rich("live").Live(get_renderable=self._picture, console=self._console)
+        self._gone = False
 
     def _picture(self) -> Any:
         below = f"loss {self._loss or '-'}  {sparkline(list(self._recent))}  {self._test}"
@@ -72,7 +74,7 @@ class LiveProgress(Observer):
         self._task = self._progress.add_task(
             name or "training", total=max_iter, completed=iteration
         )
-        self._live.start()
+        self._show(self._live.start)
 
     def iterated(self, iteration: int, loss: float) -> None:
         self._loss = f"{loss:.4g}"
@@ -95,7 +97,7 @@ class LiveProgress(Observer):
         self._print(text)
 
     def warning(self, text: str) -> None:
-        self._console.print(text, style="yellow", markup=False)
+        self._print(text, style="yellow")
 
     def finished(self, iteration: int, early: bool) -> None:
         self.close()
@@ -103,9 +105,18 @@ class LiveProgress(Observer):
 
     def close(self) -> None:
         if self._task is not None:
-            self._live.stop()
+            self._task = None
+            self._show(self._live.stop)
 
-    def _print(self, text: str) -> None:
+    def _print(self, text: str, style: str | None = None) -> None:
         if self._task is not None:
-            self._live.refresh()  # it redraws what it drew last, which may be old
-        self._console.print(text, markup=False)
+            self._show(self._live.refresh)  # it redraws what it drew last, which may be old
+        self._show(lambda: self._console.print(text, style=style, markup=False))
+
+    def _show(self, draw: Callable[[], object]) -> None:
+        """Draw, unless the terminal has been closed: training goes on without it."""
+        if not self._gone:
+            try:
+                draw()
+            except OSError:
+                self._gone = True

@@ -14,6 +14,7 @@ import pytest
 
 from layrubnet.cli import main
 from layrubnet.data import encode_datum, write_lmdb
+from layrubnet.prototxt.weights import read_weights
 
 NET = """\
 name: "Tiny"
@@ -136,3 +137,13 @@ def complete(argv: Sequence[object], cwd: Path, **options: object) -> Result:
     process = start(argv, cwd, **options)
     out, err = process.communicate(timeout=120)
     return Result(process.returncode, out, err)
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    """Whether two weights files hold the same bits."""
+    a, b = read_weights(one), read_weights(other)
+    return [layer.name for layer in a] == [layer.name for layer in b] and all(
+        np.array_equal(x, y)
+        for first, second in zip(a, b, strict=True)
+        for x, y in zip(first.blobs, second.blobs, strict=True)
+    )
