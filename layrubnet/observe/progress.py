@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any, TextIO
 
 from layrubnet import extras
 from layrubnet.errors import MissingDependency
-from layrubnet.observe.log import LogObserver, shown
+from layrubnet.observe.log import LogObserver
 from layrubnet.observe.observer import Observer, SnapshotReport, TestReport
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -59,18 +58,17 @@ class LiveProgress(Observer):
             expand=True,
         )
         self._task: Any = None
-        self._recent: deque[float] = deque(maxlen=_WIDTH)
+        self._curve: list[float] = []
         self._sum, self._count, self._every = 0.0, 0, 1
         self._loss = self._test = ""
         self._live = extras.rich("live").Live(get_renderable=self._picture, console=self._console)
         self._gone = False
 
     def _picture(self) -> Any:
-        below = f"loss {self._loss or '-'}  {sparkline(list(self._recent))}  {self._test}"
+        below = f"loss {self._loss or '-'}  {sparkline(self._curve)}  {self._test}"
         return self._group(self._progress, self._text(below, no_wrap=True, overflow="ellipsis"))
 
     def started(self, name: str, lr_policy: str, iteration: int, max_iter: int) -> None:
-        self._every = max(1, (max_iter - iteration) // _WIDTH)
         self._task = self._progress.add_task(
             name or "training", total=max_iter, completed=iteration
         )
@@ -80,15 +78,20 @@ class LiveProgress(Observer):
         self._loss = f"{loss:.4g}"
         self._sum, self._count = self._sum + loss, self._count + 1
         if self._count == self._every:
-            self._recent.append(self._sum / self._count)
+            self._curve.append(self._sum / self._count)
             self._sum, self._count = 0.0, 0
+            if len(self._curve) == _WIDTH:  # the whole run so far, in half as many bars
+                pairs = zip(self._curve[::2], self._curve[1::2], strict=True)
+                self._curve = [(a + b) / 2 for a, b in pairs]
+                self._every *= 2
         if self._task is not None:
             self._progress.update(self._task, completed=iteration)
 
     def tested(self, report: TestReport) -> None:
-        self._test = "test " + ", ".join(f"{o.name} {o.value:.4g}" for o in report.outputs[:3])
-        outputs = ", ".join(shown(o) for o in report.outputs)
-        self._print(f"iteration {report.iteration}: test net #{report.net}: {outputs}")
+        outputs = [f"{o.name} {o.value:.4g}" for o in report.outputs]
+        self._test = "test " + ", ".join(outputs[:3])
+        shown = ", ".join(outputs[:8]) + (", ..." if len(outputs) > 8 else "")
+        self._print(f"iteration {report.iteration}: test net #{report.net}: {shown}")
 
     def snapshot(self, report: SnapshotReport) -> None:
         self._print(f"iteration {report.iteration}: snapshot {report.state}")

@@ -37,7 +37,7 @@ def test_live_run(tmp_path: Path) -> None:
     solver.solve()
     display.close()
     text = stream.getvalue()
-    assert "iteration 30: test net #0: loss =" in text
+    assert "iteration 30: test net #0: loss " in text
     assert "careful [here]" in text
     assert "snapshot" in text
     assert "60/60" in text
@@ -54,3 +54,27 @@ def test_tensorboard(tmp_path: Path) -> None:
     written = b"".join(p.read_bytes() for p in (tmp_path / "board").iterdir())
     assert b"train/loss" in written
     assert b"test0/loss" in written
+
+
+def test_the_curve_spans_the_whole_run() -> None:
+    pytest.importorskip("rich")
+    live = LiveProgress(io.StringIO())
+    for iteration in range(1000):
+        live.iterated(iteration + 1, float(1000 - iteration))
+    assert 16 <= len(live._curve) < 32
+    assert live._curve == sorted(live._curve, reverse=True)
+    assert live._curve[0] > 960
+
+
+def test_a_terminal_that_was_closed_does_not_end_training() -> None:
+    pytest.importorskip("rich")
+
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(5, "Input/output error")
+
+    live = LiveProgress(Closed())
+    live.note("nobody reads this")
+    live.started("net", "fixed", 0, 10)
+    live.iterated(1, 1.0)
+    live.finished(1, early=True)
