@@ -30,12 +30,16 @@ def instruction(
         if not operands:
             continue
         given[role] = operands
-        buffers = dict.fromkeys(o.buffer for o in operands if o is not None)
-        if role in written:
-            writes |= buffers
-        if role not in written or (accumulate and role == "dw"):
-            reads |= buffers
-    writes |= dict.fromkeys(o.buffer for o in also_written)
+        result = role in written
+        read = not result or (accumulate and role == "dw")
+        for operand in operands:
+            if operand is not None:
+                if result:
+                    writes[operand.buffer] = None
+                if read:
+                    reads[operand.buffer] = None
+    for operand in also_written:
+        writes[operand.buffer] = None
     return Instruction(
         op,
         target,

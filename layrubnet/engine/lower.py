@@ -7,14 +7,14 @@ no later decision about memory can change a bit of the result.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from layrubnet.engine.buffers import BufferTable
 from layrubnet.engine.bulk import collector_paused
 from layrubnet.engine.contract import Needs, Scratch
-from layrubnet.engine.graph import Graph, Node
+from layrubnet.engine.graph import Graph, Node, Value
 from layrubnet.engine.instructions import instruction
 from layrubnet.engine.program import Instruction, Operand, Program, Slot
 from layrubnet.engine.updates import UpdateRule, lower_updates
@@ -54,6 +54,7 @@ class _Lowering:
     def __init__(self, graph: Graph, ops: Any, options: LowerOptions) -> None:
         self.graph = graph
         self.options = options
+        self.backward_data: dict[str, Instruction] = {}
         self.scratch = {node.name: node.layer.prepare(ops) for node in graph.nodes}
 
     def run(self, train: bool, rule: UpdateRule | None) -> Program:
@@ -155,7 +156,10 @@ class _Lowering:
                 if self._pure_diff_view(node):
                     self._share_diffs(node)
                 else:
-                    out.append(self._backward_data(node))
+                    # Gradients of values are the same whether those of parameters accumulate.
+                    if node.name not in self.backward_data:
+                        self.backward_data[node.name] = self._backward_data(node)
+                    out.append(self.backward_data[node.name])
         return out
 
     def _share_diffs(self, node: Node) -> None:
@@ -322,12 +326,8 @@ class _Lowering:
         table, contract = self.table, node.contract
         states = [i for i, p in enumerate(node.params) if p.kind == "state"] if write_state else []
         slots: dict[str, tuple[Slot, ...]] = {
-            "x": tuple(
-                table.data(v) if j in needs.bottoms else None for j, v in enumerate(node.bottoms)
-            ),
-            "y": y
-            if y is not None
-            else tuple(table.data(v) if j in needs.tops else None for j, v in enumerate(node.tops)),
+            "x": _pick(node.bottoms, needs.bottoms, table.data),
+            "y": y if y is not None else _pick(node.tops, needs.tops, table.data),
             "w": tuple(
                 self._param_slot(node, i) if i in needs.blobs or i in states else None
                 for i in range(len(node.params))
@@ -381,3 +381,12 @@ class _Lowering:
             if written is not None and read is not None:
                 found.append((written.buffer, read.buffer))
         return tuple(found)
+
+
+def _pick(
+    values: Sequence[Value], wanted: Sequence[int], make: Callable[[Value], Operand]
+) -> tuple[Slot, ...]:
+    """The operands of the wanted values, None in place of the others."""
+    if not wanted:
+        return (None,) * len(values)
+    return tuple(make(value) if j in wanted else None for j, value in enumerate(values))
