@@ -1,36 +1,23 @@
 """Check a plan before it runs, without any of the planner's code.
 
-The program says what every instruction must read: which buffer, in which version. The checker
-walks the planned instructions with a map of the arena (which bytes hold which version of what)
-and makes sure that every read finds it, that nothing is overwritten while a copy uses it, and
-that the sizes are what the plan claims.
+Here are the claims that hold at all times: addresses that are aligned, inside the memory asked for
+and apart from each other. ``verify_walk.py`` follows what the arena holds, instruction by
+instruction.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from layrubnet.engine.program import Instruction, Program
-from layrubnet.errors import LayrubError
-from layrubnet.memory.plan import Plan, Schedule
+from layrubnet.engine.bulk import collector_paused
+from layrubnet.engine.program import Program
+from layrubnet.memory.plan import ALIGNMENT, Plan, Schedule
+from layrubnet.memory.verify_walk import PlanError, Walk
 
-_COPIES = ("offload", "fetch")
-_ADDED = (*_COPIES, "wait", "recompute")
+__all__ = ["PlanError", "verify"]
 
-
-class PlanError(LayrubError):
-    """A plan would compute something wrong: a fault of the planner, never of the user."""
-
-
-@dataclass(frozen=True)
-class Content:
-    """What some bytes hold: a version of a buffer of the program."""
-
-    buffer: str
-    version: int
+_Span = tuple[int, int, str]
 
 
 def verify(
@@ -38,19 +25,39 @@ def verify(
     plan: Plan,
     sections: Mapping[str, Sequence[str]],
     external: Collection[str] = (),
+    base_scratch: int = 0,
 ) -> None:
     """Raise :class:`PlanError` if a schedule of ``plan`` does not do what ``program`` says.
 
-    ``sections``: the program's sections that each schedule runs, in order.
+    ``sections``: the program's sections that each schedule runs, in order. ``external``: buffers
+    that live elsewhere. ``base_scratch``: bytes the device grants to every instruction.
     """
+    _check_totals(plan, base_scratch)
     _check_persistent(program, plan, external)
     for name, schedule in plan.schedules.items():
+        if name not in sections:
+            raise PlanError(f"nobody knows what schedule {name!r} should do")
+        _check_addresses(plan, schedule, f"schedule {name!r}")
         original = [i for s in sections[name] for i in program.sections.get(s, ())]
-        _Walk(program, plan, schedule, external, f"schedule {name!r}").run(original)
+        with collector_paused():
+            Walk(program, plan, schedule, external, f"schedule {name!r}").run(original)
+    if plan.keeps_everything:
+        _check_apart(plan)
+    else:
+        _check_kept_over_updates(plan, sections)
+
+
+def _check_totals(plan: Plan, base_scratch: int) -> None:
+    if plan.scratch_offset != plan.persistent_bytes + plan.arena_bytes:
+        raise PlanError("the peak it claims is not the sum of its parts")
+    if plan.scratch_bytes < base_scratch:
+        raise PlanError("has less scratch than the device grants to every instruction")
+    if plan.scratch_offset % ALIGNMENT:
+        raise PlanError("its common scratch is not aligned")
 
 
 def _check_persistent(program: Program, plan: Plan, external: Collection[str]) -> None:
-    spans = []
+    spans: list[_Span] = []
     for buffer in program.buffers.values():
         if not buffer.persistent or buffer.name in external:
             continue
@@ -58,212 +65,63 @@ def _check_persistent(program: Program, plan: Plan, external: Collection[str]) -
             raise PlanError(f"persistent buffer {buffer.name!r} has no address")
         begin = plan.persistent[buffer.name]
         spans.append((begin, begin + buffer.nbytes, buffer.name))
+    _check_disjoint(spans)
+    _check_inside(spans, 0, plan.persistent_bytes)
+
+
+def _check_addresses(plan: Plan, schedule: Schedule, where: str) -> None:
+    """Every transient buffer and every scratch is aligned and inside the arena."""
+    spans = list(_spans(schedule))
+    _check_inside(spans, plan.persistent_bytes, plan.scratch_offset, where)
+
+
+def _check_inside(spans: Iterable[_Span], low: int, high: int, where: str = "") -> None:
+    for begin, end, name in spans:
+        if begin % ALIGNMENT:
+            raise PlanError(f"the address of {name!r} is not aligned", where=where)
+        if begin < low or end > high:
+            raise PlanError(f"{name!r} lies outside its region", where=where)
+
+
+def _check_disjoint(spans: list[_Span]) -> None:
     spans.sort()
     for (_, end, first), (begin, _, second) in pairwise(spans):
         if begin < end:
-            raise PlanError(f"persistent buffers {first!r} and {second!r} overlap")
-    if spans and spans[-1][1] > plan.persistent_bytes:
-        raise PlanError(f"persistent buffer {spans[-1][2]!r} reaches into the arena")
+            raise PlanError(f"buffers {first!r} and {second!r} overlap")
 
 
-class _Memory:
-    """Byte ranges of the arena in use, sorted by address, never overlapping."""
-
-    def __init__(self) -> None:
-        self.begins: list[int] = []
-        self.ranges: list[tuple[int, int, str]] = []  # begin, end, name of the instance
-
-    def write(self, begin: int, end: int, name: str) -> list[str]:
-        """Put an instance there; return the names of what it destroyed."""
-        k = bisect_left(self.begins, begin)
-        if k and self.ranges[k - 1][1] > begin:
-            k -= 1
-        last = k
-        gone = []
-        while last < len(self.ranges) and self.ranges[last][0] < end:
-            gone.append(self.ranges[last][2])
-            last += 1
-        self.begins[k:last] = [begin]
-        self.ranges[k:last] = [(begin, end, name)]
-        return [other for other in gone if other != name]
+def _spans(schedule: Schedule) -> Iterable[_Span]:
+    for name, buffer in schedule.buffers.items():
+        if name not in schedule.offsets:
+            raise PlanError(f"buffer {name!r} has no address")
+        begin = schedule.offsets[name]
+        yield begin, begin + buffer.nbytes, name
+    for position, begin in schedule.scratch.items():
+        if position >= len(schedule.instructions):
+            raise PlanError(f"scratch for an instruction {position} that is not there")
+        yield begin, begin + schedule.instructions[position].scratch, f"scratch #{position}"
 
 
-class _Walk:
-    def __init__(
-        self,
-        program: Program,
-        plan: Plan,
-        schedule: Schedule,
-        external: Collection[str],
-        where: str,
-    ) -> None:
-        self.program, self.plan, self.schedule, self.where = program, plan, schedule, where
-        self.external = external
-        self.memory = _Memory()
-        self.holds: dict[str, Content] = {}
-        self.host: dict[str, Content] = {}
-        self.versions: dict[str, int] = {}
-        self.flying: dict[str, str] = {}  # wait's name of a copy under way -> its instance
-        self.busy: dict[str, str] = {}  # instance -> copy under way
+def _check_apart(plan: Plan) -> None:
+    """Where everything is kept, schedules hand buffers on: one place each, the same in all."""
+    places: dict[str, _Span] = {}
+    for schedule in plan.schedules.values():
+        for span in _spans(schedule):
+            if places.setdefault(span[2], span) != span:
+                raise PlanError(f"buffer {span[2]!r} moves between schedules")
+    _check_disjoint(list(places.values()))
 
-    def fail(self, position: int, instruction: Instruction, what: str) -> PlanError:
-        return PlanError(what, where=f"{self.where}, instruction {position} ({instruction})")
 
-    def run(self, original: Sequence[Instruction]) -> None:
-        """Walk through; ``original`` is what the program wants done, in order."""
-        following = iter(original)
-        repeated = {(i.op, i.target): i for i in original}
-        for position, instruction in enumerate(self.schedule.instructions):
-            if instruction.op in _COPIES:
-                self._copy(position, instruction)
-            elif instruction.op == "wait":
-                self._wait(position, instruction)
-            elif instruction.op == "recompute":
-                first = repeated.get(("forward", instruction.target))
-                if first is None or not first.repeatable:
-                    raise self.fail(position, instruction, "this cannot be computed again")
-                self._compute(position, instruction, first, repeat=True)
-            else:
-                wanted = next(following, None)
-                if wanted is None or (wanted.op, wanted.target) != (
-                    instruction.op,
-                    instruction.target,
-                ):
-                    raise self.fail(position, instruction, f"the program wants {wanted} here")
-                self._compute(position, instruction, wanted, repeat=False)
-        missing = next(following, None)
-        if missing is not None:
-            raise PlanError(f"the plan leaves out {missing}", where=self.where)
-        if self.flying:
-            raise PlanError(f"nobody waits for {sorted(self.flying)}", where=self.where)
-
-    # -- instructions ----------------------------------------------------------------------------
-
-    def _compute(
-        self, position: int, instruction: Instruction, wanted: Instruction, *, repeat: bool
-    ) -> None:
-        for mine, theirs in zip(instruction.reads, wanted.reads, strict=True):
-            self._read(position, instruction, mine, theirs, repeat=repeat)
-        self._check_scratch(position, instruction)
-        overwritten: list[str] = []
-        for mine, theirs in zip(instruction.writes, wanted.writes, strict=True):
-            if not repeat:
-                self.versions[theirs] = self.versions.get(theirs, 0) + 1
-            overwritten += self._write(position, instruction, mine, theirs)
-        allowed = set(instruction.shares)
-        operands = set(instruction.reads)
-        for name in overwritten:
-            if name not in operands:
-                continue
-            if not any((written, name) in allowed for written in instruction.writes):
-                raise self.fail(position, instruction, f"writes over {name!r} while reading it")
-
-    def _transient(self, name: str) -> bool:
-        return name in self.schedule.offsets
-
-    def _span(self, position: int, instruction: Instruction, name: str) -> tuple[int, int]:
-        if name not in self.schedule.buffers or name not in self.schedule.offsets:
-            raise self.fail(position, instruction, f"buffer {name!r} has no address")
-        begin = self.schedule.offsets[name]
-        end = begin + self.schedule.buffers[name].nbytes
-        if begin < self.plan.persistent_bytes or end > self.plan.scratch_offset:
-            raise self.fail(position, instruction, f"buffer {name!r} lies outside the arena")
-        return begin, end
-
-    def _read(
-        self, position: int, instruction: Instruction, mine: str, theirs: str, *, repeat: bool
-    ) -> None:
-        if not self._transient(mine):
-            if mine != theirs:
-                raise self.fail(position, instruction, f"reads {mine!r} instead of {theirs!r}")
-            self._check_persistent_read(position, instruction, mine, repeat=repeat)
-            return
-        self._span(position, instruction, mine)
-        if self.busy.get(mine, "").startswith("fetch"):
-            raise self.fail(position, instruction, f"{mine!r} is still on its way")
-        expected = Content(theirs, self.versions.get(theirs, 0))
-        if expected.version == 0 and mine == theirs and mine not in self.holds:
-            return  # filled from outside before the step
-        held = self.holds.get(mine)
-        if held != expected:
-            raise self.fail(
-                position, instruction, f"needs {expected} in {mine!r}, which holds {held}"
-            )
-
-    def _check_persistent_read(
-        self, position: int, instruction: Instruction, name: str, *, repeat: bool
-    ) -> None:
-        if name not in self.plan.persistent and name not in self.external:
-            raise self.fail(position, instruction, f"buffer {name!r} has no address")
-        if repeat and self.versions.get(name, 0):
-            raise self.fail(
-                position, instruction, f"{name!r} has changed since this was first computed"
-            )
-
-    def _write(self, position: int, instruction: Instruction, mine: str, theirs: str) -> list[str]:
-        if not self._transient(mine):
-            if mine != theirs:
-                raise self.fail(position, instruction, f"writes {mine!r} instead of {theirs!r}")
-            return []
-        begin, end = self._span(position, instruction, mine)
-        gone = self.memory.write(begin, end, mine)
-        self._destroy(position, instruction, gone)
-        if mine in self.busy:
-            raise self.fail(position, instruction, f"{mine!r} is in use by {self.busy[mine]}")
-        self.holds[mine] = Content(theirs, self.versions.get(theirs, 0))
-        return gone
-
-    def _destroy(self, position: int, instruction: Instruction, names: Sequence[str]) -> None:
-        for name in names:
-            if name in self.busy:
-                raise self.fail(
-                    position,
-                    instruction,
-                    f"writes over {name!r} while {self.busy[name]} is under way",
-                )
-            self.holds.pop(name, None)
-
-    def _check_scratch(self, position: int, instruction: Instruction) -> None:
-        offset = self.schedule.scratch.get(position)
-        if offset is None:
-            if instruction.scratch > self.plan.scratch_bytes:
-                raise self.fail(position, instruction, "has less scratch than it needs")
-            return
-        end = offset + instruction.scratch
-        if offset < self.plan.persistent_bytes or end > self.plan.scratch_offset:
-            raise self.fail(position, instruction, "its scratch lies outside the arena")
-        gone = self.memory.write(offset, end, f"#{position}")
-        for name in (*instruction.reads, *instruction.writes):
-            if name in gone:
-                raise self.fail(position, instruction, f"its scratch overlaps {name!r}")
-        self._destroy(position, instruction, gone)
-
-    def _copy(self, position: int, instruction: Instruction) -> None:
-        name = instruction.target
-        if instruction.op == "offload":
-            (instance,) = instruction.reads
-            self._span(position, instruction, instance)
-            held = self.holds.get(instance)
-            if held is None or held != Content(name, self.versions.get(name, 0)):
-                raise self.fail(position, instruction, f"{instance!r} holds {held}")
-            self.host[name] = held
-            if self.schedule.host.get(name, 0) < self.schedule.buffers[instance].nbytes:
-                raise self.fail(position, instruction, f"no host memory for {name!r}")
+def _check_kept_over_updates(plan: Plan, sections: Mapping[str, Sequence[str]]) -> None:
+    """A schedule without a forward may not write where kept buffers of a pass lie."""
+    kept: list[_Span] = []
+    other: list[_Span] = []
+    for name, schedule in plan.schedules.items():
+        if "forward" in sections[name]:
+            kept += [s for s in _spans(schedule) if plan.kept is None or s[2] in plan.kept]
         else:
-            (instance,) = instruction.writes
-            begin, end = self._span(position, instruction, instance)
-            if f"offload {name}" in self.flying:
-                raise self.fail(position, instruction, f"{name!r} has not reached the host yet")
-            if name not in self.host:
-                raise self.fail(position, instruction, f"{name!r} is not on the host")
-            self._destroy(position, instruction, self.memory.write(begin, end, instance))
-            self.holds[instance] = self.host[name]
-        key = f"{instruction.op} {name}"
-        self.flying[key] = instance
-        self.busy[instance] = key
-
-    def _wait(self, position: int, instruction: Instruction) -> None:
-        instance = self.flying.pop(instruction.target, None)
-        if instance is None:
-            raise self.fail(position, instruction, "waits for a copy that is not under way")
-        del self.busy[instance]
+            other += _spans(schedule)
+    for begin, end, name in other:
+        for low, high, victim in kept:
+            if begin < high and low < end:
+                raise PlanError(f"{name!r} overwrites {victim!r}, which is to stay readable")
