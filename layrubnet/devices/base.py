@@ -21,7 +21,9 @@ class Event(ABC):
 
 
 class Stream(ABC):
-    """A queue of work that runs in order."""
+    """A queue of work that runs in order. ``label`` says what is queued next, for errors."""
+
+    label = ""
 
     @abstractmethod
     def wait(self, event: Event) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,6 +29,8 @@ class Copies:
             self.store = device.host_store(host_bytes, folder)
             self._compute = device.new_stream("compute")
             self._streams = {op: device.new_stream(op) for op in ("offload", "fetch")}
+            # A net that is dropped without `close` gives its threads and its file back too.
+            self._finalizer = weakref.finalize(self, _close, (*self._streams.values(), self.store))
 
     def start(self, schedule: Schedule) -> None:
         """Bind a schedule next; schedules never run at once, so each has the whole store."""
@@ -51,8 +54,10 @@ class Copies:
         (name,) = instruction.reads or instruction.writes
         array, compute = arrays[name], self._compute
         offload = instruction.op == "offload"
+        label = f"{instruction.op} of {instruction.target!r}"
 
         def copy() -> None:
+            stream.label = label
             ready.record(compute)
             stream.wait(ready)
             if offload:
@@ -71,7 +76,9 @@ class Copies:
     def close(self) -> None:
         """Wait for copies under way and give the host memory back."""
         if self.store is not None:
-            for stream in self._streams.values():
-                stream.close()
-            self.store.close()
-            self.store = None
+            self._finalizer()
+
+
+def _close(resources: tuple[Any, ...]) -> None:
+    for resource in resources:
+        resource.close()

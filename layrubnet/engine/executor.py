@@ -13,6 +13,7 @@ from layrubnet.engine.buffers import COUNTERS, LOSS, SCALARS
 from layrubnet.engine.copies import COPY_OPS, Copies
 from layrubnet.engine.graph import Node
 from layrubnet.engine.io import IO, Named, RandomSource, Slots
+from layrubnet.engine.poison import Poison
 from layrubnet.engine.program import Instruction, Operand, Program, Slot
 from layrubnet.engine.updates import UpdateRule
 from layrubnet.memory.plan import Plan, Schedule
@@ -37,6 +38,8 @@ class Executor:
     has no place for them. ``seed``: base of all random draws of layers. ``offload_dir``: where
     offloaded buffers go on devices whose host memory is a file. ``lender``: an executor that never
     runs at the same time; its arena is used again if it is large enough.
+
+    With ``debug`` set, memory whose content is dead is filled with NaN (see ``poison.py``).
     """
 
     def __init__(
@@ -69,6 +72,8 @@ class Executor:
             self.persistent[name] = array
             if buffer.fill:
                 device.ops.fill(array, buffer.fill)
+        self.debug = False
+        self._poisons: dict[str, Poison] = {}
         self._nodes = {node.name: node for node in program.graph.nodes}
         self._scratch_arrays: Cache = {}
         self._copies = Copies(device, plan.host_bytes, offload_dir)
@@ -78,6 +83,10 @@ class Executor:
             self._copies.start(schedule)
             steps = [(i, self._bind(i)) for i in schedule.instructions]
             self._bound[name] = BoundSchedule(schedule, self.arrays, steps)
+        # What `array` looks at until a schedule has run.
+        for name in ("forward", "step_first"):
+            if name in self._bound:
+                self.arrays = self._bound[name].arrays
 
     def _arrays_of(self, schedule: Schedule) -> dict[str, Any]:
         for bound in self._bound.values():
@@ -105,20 +114,41 @@ class Executor:
         bound = self._bound.get(schedule)
         if bound is None:
             return
-        self.arrays = bound.arrays
+        before, self.arrays = self.arrays, bound.arrays
         scratch = self.device.ops.scratch
         scratch.bind(self._view, self._scratch_arrays)
         granted, common = self.device.base_scratch, self.plan.scratch_offset
         own = bound.schedule.scratch
+        poison = self._poison(schedule) if self.debug and layers is None else None
         with self.device.active():
             for position, (instruction, step) in enumerate(bound.steps):
                 if layers is not None and instruction.target not in layers:
                     continue
                 limit = max(granted, instruction.scratch)
-                scratch.reset(limit, instruction.target, own.get(position, common))
+                begin = own.get(position, common)
+                scratch.reset(limit, instruction.target, begin)
+                if poison is not None:
+                    poison.scratch(begin, limit)
                 step()
                 if hook is not None:
                     hook(instruction)
+                if poison is not None:
+                    poison.after(position)
+        if not bound.schedule.buffers:
+            # An update has no blobs of its own: those of the pass before it stay in sight.
+            self.arrays = before
+
+    def _poison(self, name: str) -> Poison | None:
+        schedule, plan = self._bound[name].schedule, self.plan
+        if plan.keeps_everything or not schedule.buffers:
+            return None
+        poison = self._poisons.get(name)
+        if poison is None:
+            arena = (plan.persistent_bytes, plan.scratch_offset)
+            poison = Poison(schedule, arena, self._view, self.device.ops, plan.kept)
+            self._poisons[name] = poison
+        poison.start()
+        return poison
 
     def _view(self, offset: int, shape: Any, dtype: str) -> Any:
         """An array at an address of the plan's arena (which another executor may own)."""
