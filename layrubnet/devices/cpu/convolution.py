@@ -7,12 +7,13 @@ libraries' plans (oneDNN's is in ``onednn``) stand in its place: same methods, s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from layrubnet.devices.cpu.blocks import Array
 from layrubnet.devices.cpu.im2col import col2im, im2col, images_last, inside
+from layrubnet.devices.cpu.matmul import numpy_matmul
 from layrubnet.devices.geometry import ConvGeometry
 from layrubnet.devices.scratch import ScratchAllocator
 from layrubnet.engine.contract import Scratch
@@ -43,13 +44,20 @@ class ConvPlan:
 
     ``x`` is (batch, channels, \\*size), ``y`` (batch, outputs, \\*out_size), ``w`` (outputs,
     channels / group, \\*kernel), ``b`` (outputs) or None. ``scratch`` says what each instruction
-    takes. The batch may be smaller than planned. A deconvolution runs ``backward_data`` forwards
+    takes. ``product(a, b, out)`` multiplies matrices. The batch may be smaller than planned. A
+    deconvolution runs ``backward_data`` forwards
     and ``forward`` backwards.
     """
 
-    def __init__(self, geometry: ConvGeometry, scratch: ScratchAllocator) -> None:
+    def __init__(
+        self,
+        geometry: ConvGeometry,
+        scratch: ScratchAllocator,
+        product: Callable[[Array, Array, Array], None] = numpy_matmul,
+    ) -> None:
         self.geometry = g = geometry
         self._take = scratch
+        self._product = product
         self.chunk = n = _chunk(g)
         padded = 0 if n == 1 and not any(g.pad) else 4 * n * g.channels * math.prod(g.padded_size)
         columns = 0 if g.pointwise else 4 * n * g.column_rows * g.positions
@@ -70,7 +78,7 @@ class ConvPlan:
             columns = self._unroll(x[begin:end], buffers)
             part = y[begin:end]
             out = self._output(part, buffers[2])
-            np.matmul(flat_w, columns, out=out)
+            self._product(flat_w, columns, out)
             if b is not None:
                 np.add(out, b.reshape(g.group, -1, 1), out=out)
             if end - begin > 1:
@@ -94,7 +102,7 @@ class ConvPlan:
                 # One output per group: an outer product, for which BLAS is slow.
                 np.multiply(turned, dout, out=columns)
             else:
-                np.matmul(turned, dout, out=columns)
+                self._product(turned, dout, columns)
             if not g.pointwise:
                 col2im(g, columns, padded)
             if self._padded:
@@ -118,12 +126,12 @@ class ConvPlan:
             columns = self._unroll(x[begin:end], buffers).transpose(0, 2, 1)
             dout = self._gather(dy[begin:end], buffers[2])[:, rows]
             if not accumulate:
-                np.matmul(dout, columns, out=target)
+                self._product(dout, columns, target)
                 accumulate = True
                 continue
             if partial is None:
                 partial = self._take(target.shape)
-            np.matmul(dout, columns, out=partial)
+            self._product(dout, columns, partial)
             np.add(target, partial, out=target)
         if not accumulate:
             target.fill(0)

@@ -1,7 +1,4 @@
-"""Which plan computes a convolution on the CPU: oneDNN's where its library loads, else NumPy's.
-
-The only place that knows both engines.
-"""
+"""Which plan computes a convolution on the CPU: oneDNN's where its library loads, else NumPy's."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ import numpy as np
 from layrubnet.devices.cpu.basic import BasicOps
 from layrubnet.devices.cpu.blocks import Array
 from layrubnet.devices.cpu.convolution import ConvPlan
+from layrubnet.devices.cpu.matmul import matmul
 from layrubnet.devices.cpu.onednn.binding import onednn
 from layrubnet.devices.cpu.onednn.convolution import OneDnnConvPlan
 from layrubnet.devices.cpu.onednn.loader import load
@@ -34,7 +32,8 @@ class ConvolutionOps(BasicOps):
             if dnn is None:
                 plan = ConvPlan(geometry, self.scratch)
             else:
-                plan = OneDnnConvPlan(dnn, geometry, self.scratch)
+                columns = ConvPlan(geometry, self.scratch, matmul)
+                plan = OneDnnConvPlan(dnn, geometry, self.scratch, columns)
             self._plans[key] = plan
         return plan
 

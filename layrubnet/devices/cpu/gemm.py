@@ -1,4 +1,4 @@
-"""Matrix products on the CPU, by the BLAS that NumPy brings."""
+"""Matrix products on the CPU, as layers want them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from layrubnet.devices.cpu.basic import BasicOps
 from layrubnet.devices.cpu.blocks import Array
+from layrubnet.devices.cpu.matmul import matmul
 
 
 class GemmOps(BasicOps):
@@ -15,10 +16,10 @@ class GemmOps(BasicOps):
         """y = (y +) a @ b; accumulating takes scratch of y's size."""
         if accumulate:
             t = self.scratch(y.shape)
-            np.matmul(a, b, out=t)
+            matmul(a, b, t)
             np.add(y, t, out=y)
         else:
-            np.matmul(a, b, out=y)
+            matmul(a, b, y)
 
     def gemm_scratch(self, rows: int, columns: int, *, accumulate: bool) -> int:
         """Bytes of scratch for :meth:`gemm` with a result of this size."""

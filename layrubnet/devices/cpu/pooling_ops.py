@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from layrubnet.devices.cpu.blocks import Array, flat
+from layrubnet.devices.cpu.blocks import Array
 from layrubnet.devices.cpu.onednn.binding import POOL_MAX, Unsupported, onednn
 from layrubnet.devices.cpu.onednn.pooling import Pool, average_kind, maximum_supported
 from layrubnet.devices.cpu.pooling import PoolingOps
@@ -51,10 +51,9 @@ class FastPoolingOps(PoolingOps):
         A window without cells gives the lowest float and mask 0; NaN in a window gives NaN.
         """
         pool = self._max_pools.get((g, x.shape[0]))
-        values = flat(x)
-        # oneDNN passes over NaN: its kernel sees finite values only. A sum of squares is finite
-        # if all values are (and none is enormous), and takes a tenth of the pooling's time.
-        if pool is None or not math.isfinite(np.dot(values, values)):
+        # oneDNN passes over NaN, and gives a window of -infinity its first cell; a NaN anywhere
+        # makes the least value NaN.
+        if pool is None or not math.isfinite(np.minimum.reduce(x, axis=None)):
             super().max_pool_forward(x, g, y, mask)
         else:
             pool.forward(self.scratch, x, y, mask)

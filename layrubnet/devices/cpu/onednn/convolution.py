@@ -1,4 +1,4 @@
-"""A convolution plan that oneDNN computes, with NumPy's plan for what it does not do well.
+"""A convolution plan that oneDNN computes, with the plan of columns for what it does not do well.
 
 Values lie in plain NCHW outside. oneDNN's kernels want blocks of channels, so a chunk of images at
 a time is copied into scratch in the layout they like, and results are copied back.
@@ -37,14 +37,16 @@ Sizes = dict[int, Staged]
 class OneDnnConvPlan:
     """The same interface as :class:`layrubnet.devices.cpu.convolution.ConvPlan`; holds no arrays.
 
-    ``uses`` names the passes that oneDNN computes. Pieces of a weight gradient (``chunk``) are
-    NumPy's in any case.
+    ``columns`` computes the passes that oneDNN is not good at (``uses`` names the others), and
+    pieces of a weight gradient (``chunk``).
     """
 
-    def __init__(self, dnn: OneDnn, geometry: ConvGeometry, scratch: ScratchAllocator) -> None:
+    def __init__(
+        self, dnn: OneDnn, geometry: ConvGeometry, scratch: ScratchAllocator, columns: ConvPlan
+    ) -> None:
         self.geometry = g = geometry
         self._take = scratch
-        self._numpy = ConvPlan(geometry, scratch)
+        self._columns = columns
         self.images = choice.images_at_once(g) if g.batch else 1
         self._passes: dict[int, Passes] = {}
         self._forward: Sizes | None = None
@@ -53,7 +55,7 @@ class OneDnnConvPlan:
         self._weights: Sizes | None = None
         if choice.supported(g):
             self._describe(dnn)
-        other = self._numpy.scratch
+        other = self._columns.scratch
         partial = 4 * int(np.prod(g.weight_shape)) + 64
         self.scratch = Scratch(
             max(_nbytes(self._forward, other.forward), _nbytes(self._forward_bias, 0)),
@@ -99,7 +101,7 @@ class OneDnnConvPlan:
         """y = w * x (+ b)"""
         sizes = self._forward if b is None else self._forward_bias
         if sizes is None:
-            self._numpy.forward(x, w, b, y)
+            self._columns.forward(x, w, b, y)
             return
         for one, places in self._parts(sizes, x.shape[0], x, y):
             arguments = {WEIGHTS: one.load(WEIGHTS, address(w))}
@@ -114,7 +116,7 @@ class OneDnnConvPlan:
     def backward_data(self, dy: Array, w: Array, dx: Array) -> None:
         """dx = the convolution's transpose applied to dy"""
         if self._data is None:
-            self._numpy.backward_data(dy, w, dx)
+            self._columns.backward_data(dy, w, dx)
             return
         for one, places in self._parts(self._data, dy.shape[0], dy, dx):
             arguments = {WEIGHTS: one.load(WEIGHTS, address(w))}
@@ -134,7 +136,7 @@ class OneDnnConvPlan:
     ) -> None:
         """dw = (dw +) sum over images and positions; ``chunk``: only these rows (one group)"""
         if self._weights is None or chunk is not None:
-            self._numpy.backward_weights(x, dy, dw, accumulate, chunk)
+            self._columns.backward_weights(x, dy, dw, accumulate, chunk)
             return
         if not accumulate and not x.shape[0]:
             dw.fill(0)
