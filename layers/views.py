@@ -15,7 +15,9 @@ from layrubnet.engine.layer import Layer, register
 class Split(Layer):
     """Feed one blob to several layers: y_k = x (the same memory); dx = dy_0 + dy_1 + ...
 
-    Inserted automatically where a blob has several readers, with Caffe's names.
+    Inserted automatically where a blob has several readers, with Caffe's names::
+
+        layer { name: "data_split" type: "Split" bottom: "data" top: "data_0" top: "data_1" }
     """
 
     num_tops = (1, None)

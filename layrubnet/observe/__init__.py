@@ -1,1 +1,1 @@
-
+"""What a run tells: Caffe's log lines, JSON lines, live progress, TensorBoard, plots, signals."""
