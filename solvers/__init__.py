@@ -1,1 +1,1 @@
-
+"""Solvers: learning-rate policies, update rules, the training loop, snapshots."""
