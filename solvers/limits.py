@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import Any
 
@@ -21,6 +22,19 @@ _NOT_NEGATIVE = (
     "warmup_iter",
     "rampup_interval",
 )
+
+_LATER = ("memory_param", "comm_param", "precision", "batch_scope")
+"""Fields that the schema has for what this version does not do yet."""
+
+_log = logging.getLogger("layrubnet")
+
+
+def warn_unsupported(solver: Any) -> None:
+    """Log a warning for each option that is set and has no effect in this version."""
+    plain = type(solver)()
+    for field in _LATER:
+        if getattr(solver, field) != getattr(plain, field):
+            _log.warning("solver: the option %s is not supported yet and ignored", field)
 
 
 def check_numbers(solver: Any) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from layrubnet.errors import PrototxtError, nearest
-from layrubnet.solvers.limits import check_numbers
+from layrubnet.solvers.limits import check_numbers, warn_unsupported
 
 _WHERE = "solver"
 
@@ -133,6 +133,7 @@ RULES: dict[str, type[Rule]] = {
 def make_rule(solver: Any) -> Rule:
     """Return the rule of an (upgraded) SolverParameter's ``type``."""
     check_numbers(solver)
+    warn_unsupported(solver)
     cls = RULES.get(solver.type)
     if cls is None:
         close = nearest(solver.type, RULES)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from layrubnet.solvers.solver import Solver
 
 FORMAT = 1
+_KEYS = ("seed", "losses", "plateau", "nets", "watch", "choices")
 TestState = tuple[list[dict[str, Any]], dict[str, Any]]
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -72,6 +73,8 @@ def read(state: str | os.PathLike[str], weights: str | os.PathLike[str]) -> dict
             raise WeightsError(
                 f"the sidecar {path.name} was not written with {Path(file).name}", where=str(path)
             )
+    if any(key not in content for key in _KEYS):
+        raise WeightsError(f"the sidecar {path.name} is damaged", where=str(path))
     return content
 
 

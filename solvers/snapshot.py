@@ -131,7 +131,15 @@ def restore(solver: Solver, path: str | os.PathLike[str]) -> None:
     solver.iter, solver.current_step = state.iter, state.current_step
     solver.losses.clear()
     if extra is not None:
-        sidecar.apply(solver, extra)
+        try:
+            sidecar.apply(solver, extra)
+        except (KeyError, TypeError, ValueError) as error:
+            name = sidecar.sidecar_path(path).name
+            raise WeightsError(
+                f"the sidecar {name} is damaged ({error})",
+                where=os.fspath(path),
+                hint="without it, training resumes as Caffe does, from the start of the data",
+            ) from None
     mine = snapshot_paths(solver)
     if os.path.abspath(path) == os.path.abspath(mine[1]):
         solver.watch.written(solver, SnapshotReport(solver.iter, *mine))

@@ -124,6 +124,10 @@ class Solver:
         check_max_iter(param)
         if resume is not None:
             self.restore(resume)
+            if self.iter >= param.max_iter:
+                self.observers.note(
+                    f"Nothing left to train: iteration {self.iter}, max_iter {param.max_iter}"
+                )
         snapshots.check_writable(self)
         self.observers.started(self.net.graph.name, param.lr_policy, self.iter, param.max_iter)
         self.step(param.max_iter - self.iter)

@@ -18,10 +18,13 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from layrubnet.cli import common
 from layrubnet.engine.layer import layer_types
 from layrubnet.engine.net import CompiledNet
 from layrubnet.errors import LayrubError
+from layrubnet.observe.finite import FiniteCheck
 from layrubnet.proto import Phase
 from layrubnet.prototxt.solver_nets import NetSource, solver_test_nets, solver_train_net
 from layrubnet.prototxt.text import read_solver
@@ -118,6 +121,8 @@ def _check(source: NetSource, rule: Any, device: str, data: bool) -> dict[str, A
         where=places(source),
     )
     try:
+        if rule is not None:
+            common.check_loss(net)
         batch = _first_batch(net) if data else []
         written = {layer.name for layer in source.net.layer}
         return {
@@ -162,7 +167,8 @@ def _first_batch(net: CompiledNet) -> list[dict[str, Any]]:
     nodes = net.data_nodes()
     if not nodes:
         return []
-    net.forward()
+    with np.errstate(all="ignore"):  # FiniteCheck explains it better
+        net.forward(hook=FiniteCheck(net, 0))
     rows = []
     for node in nodes:
         for value in node.tops:

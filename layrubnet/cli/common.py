@@ -9,7 +9,7 @@ from pathlib import Path
 from layrubnet import proto
 from layrubnet.cli.parser import int32
 from layrubnet.engine.net import CompiledNet
-from layrubnet.errors import DeviceError, LayrubError
+from layrubnet.errors import DeviceError, LayrubError, NetError
 from layrubnet.prototxt.positions import scan
 from layrubnet.prototxt.solver_nets import NetSource
 from layrubnet.prototxt.text import load, read_net
@@ -113,6 +113,17 @@ def is_net_file(path: str) -> bool:
     text, _ = load(Path(path))
     names = {p[0][0] for p, _ in scan(text) if len(p) == 1}
     return bool(names & {"layer", "layers", "input", "input_shape", "input_dim"})
+
+
+def check_loss(net: CompiledNet) -> None:
+    """Raise NetError for a net to train that has nothing to minimise."""
+    if not any(weight for node in net.graph.nodes for weight in node.loss_weights):
+        raise NetError(
+            "the net has no loss in phase TRAIN",
+            where=f"net {net.graph.name!r}",
+            expected="a layer such as SoftmaxWithLoss, or a top with loss_weight",
+            hint="a net for deployment cannot be trained: give the one with data and loss",
+        )
 
 
 def batch_size(net: CompiledNet) -> int | None:

@@ -1,6 +1,8 @@
 """Show what layrubnet can run on.
 
   layrubnet device-query
+
+Prints the version, the device, and the library that multiplies matrices.
 """
 
 from __future__ import annotations

@@ -126,6 +126,7 @@ def run(args: argparse.Namespace) -> int:
             allow_unknown=args.allow_unknown_fields,
         )
         try:
+            common.check_loss(solver.net)
             resume = _resume_from(args, param, solver.observers.note)
             announce(solver, log, resume)
             if weights:

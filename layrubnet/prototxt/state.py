@@ -85,7 +85,7 @@ def find_learned_net(path: str | os.PathLike[str], state: SavedState) -> Path:
     raise WeightsError(
         "the weights file of this snapshot is missing",
         where=os.fspath(path),
-        expected=f"{stored} or {beside}",
+        expected=" or ".join(dict.fromkeys((str(stored), str(beside)))),
     )
 
 

@@ -18,6 +18,19 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX sys
 ENDLESS = ("--max-iter", 1_000_000, "--set", "test_interval=1000000", "--display", 50)
 TESTING = ("--set", "test_iter=100000000", "--set", "test_interval=1")
 
+SLOW_LAYER = """
+import sys, time
+from layrubnet import pycaffe as caffe
+
+class S(caffe.Layer):
+    def setup(self, bottom, top): pass
+    def reshape(self, bottom, top): top[0].reshape(1)
+    def backward(self, top, propagate_down, bottom): pass
+    def forward(self, bottom, top):
+        print("now it takes long", file=sys.stderr, flush=True)
+        time.sleep(50)
+"""
+
 
 class Run:
     """A training process whose stderr is read line by line."""
@@ -120,12 +133,14 @@ def test_snapshot_while_testing(job: Job) -> None:
 
 
 def test_a_second_interrupt_does_not_wait(job: Job) -> None:
-    # Batches so large that the first interrupt cannot take effect at once.
-    job.edit(job.net, "batch_size: 8", "batch_size: 30000")
+    # A batch so slow that the first interrupt cannot take effect.
+    (job.folder / "slow.py").write_text(SLOW_LAYER)
+    slow = 'layer { name: "s" type: "Python" top: "s" python_param { module: "slow" layer: "S" } }'
+    job.net.write_text(job.net.read_text() + slow)
     run = Run(job)
-    run.wait_for("Iteration 0, Testing net (#0)")
+    run.wait_for("now it takes long")
     run.send(signal.SIGINT)
-    time.sleep(0.05)
+    time.sleep(0.2)
     run.send(signal.SIGINT)
     assert run.end() == 130
     assert run.text.endswith("layrubnet: interrupted\n")

@@ -146,7 +146,9 @@ def test_resume_says_which_state_is_the_newest_valid_one(job: Job) -> None:
 def test_resume_at_the_end_trains_nothing_and_keeps_the_files(job: Job) -> None:
     assert job("train", job.solver).status == 0
     before = job.weights(6).stat().st_mtime_ns
-    assert job("train", job.solver, "--resume").status == 0
+    result = job("train", job.solver, "--resume", "--max-iter", 3)
+    assert result.status == 0
+    assert "Nothing left to train: iteration 6, max_iter 3" in result.err
     assert job.weights(6).stat().st_mtime_ns == before
 
 
@@ -238,6 +240,12 @@ def test_ignored_options_are_said_once(job: Job) -> None:
     place = f"{job.net}:7:1 layer 'ip1'"
     said = f"{place}: InnerProduct layers ignore the option inner_product_param.normalize"
     assert result.err.count(said) == 1
+
+
+def test_options_for_later_versions_are_warned_of(job: Job) -> None:
+    result = job("train", job.solver, "--set", "comm_param={ codec: 'gradsa' }")
+    assert result.status == 0
+    assert "the option comm_param is not supported yet and ignored" in result.err
 
 
 def test_live_display_on_request(job: Job) -> None:
