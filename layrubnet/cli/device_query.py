@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from layrubnet.devices import get_device
+from layrubnet.devices.cpu.convolution_ops import convolution_engine
 from layrubnet.version import __version__
 
 NAME = "device-query"
@@ -31,5 +32,6 @@ def run(args: argparse.Namespace) -> int:
     print(f"layrubnet {__version__}")
     print(f"Device name:       {get_device('cpu').describe()}")
     print(f"Matrix products:   {blas.get('name')} {blas.get('version')}")
+    print(f"Convolution:       {convolution_engine()}")
     print("GPU:               this version has no GPU device yet")
     return 0

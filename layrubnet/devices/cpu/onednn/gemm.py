@@ -16,8 +16,8 @@ from layrubnet.devices.cpu.onednn.binding import OneDnn
 from layrubnet.devices.cpu.onednn.staged import address
 from layrubnet.errors import LayrubError
 
-LEAST, MOST = 1 << 19, 3 << 30
-"""Multiplications of a product that is worth computing here."""
+LEAST, MOST = 1 << 18, 3 << 30
+"""Multiplications of a product that is computed here: OpenBLAS begins to use threads at 2^18."""
 _ITEM = 4
 _long, _pointer, _float, _char = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float, ctypes.c_char
 _sgemm = ctypes.CFUNCTYPE(
