@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     param, solver_file = solver_parameter(path, args)
     with (
         open_log(args, param) as log,
-        SignalActions(args.sigint_effect, args.sighup_effect) as signals,
+        SignalActions(args.sigint_effect, args.sighup_effect, log.requested) as signals,
     ):
         solver = Solver(
             param,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import sys
@@ -17,7 +18,8 @@ from layrubnet.observe.events import JsonLines
 from layrubnet.observe.log import LOGGER, LogObserver, add_handler, remove_handler
 from layrubnet.observe.observer import Observer
 from layrubnet.observe.plot import check_format, draw
-from layrubnet.observe.progress import progress_observer
+from layrubnet.observe.progress import LiveProgress, progress_observer
+from layrubnet.observe.signals import Action
 from layrubnet.observe.tensorboard import TensorBoard
 from layrubnet.proto import enum_name
 from layrubnet.solvers.solver import Solver
@@ -48,6 +50,16 @@ class RunLog:
             self.file.handle(LOGGER.makeRecord(*values, extra=place))
         for handler in self.handlers:
             remove_handler(handler)
+
+    def requested(self, action: Action) -> None:
+        """Say that a request to stop has been heard: a slow iteration may still take a while."""
+        if action is not Action.STOP:
+            return
+        if isinstance(self.observers[0], LiveProgress):
+            self.observers[0].stopping = True  # drawn by its own thread
+        else:  # inside a signal handler, which may have interrupted a print: straight to the file
+            with contextlib.suppress(OSError):
+                os.write(2, b"layrubnet: stopping after this iteration (Ctrl-C again: at once)\n")
 
     def draw_plot(self) -> None:
         """Draw the loss curve, if one was asked for."""

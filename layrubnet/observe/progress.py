@@ -61,11 +61,15 @@ class LiveProgress(Observer):
         self._curve: list[float] = []
         self._sum, self._count, self._every = 0.0, 0, 1
         self._loss = self._test = ""
-        self._live = extras.rich("live").Live(get_renderable=self._picture, console=self._console)
         self._gone = False
+        self.stopping = False
+        """A request to stop has arrived and waits for the end of the iteration."""
+        self._live = extras.rich("live").Live(get_renderable=self._picture, console=self._console)
 
     def _picture(self) -> Any:
         below = f"loss {self._loss or '-'}  {sparkline(self._curve)}  {self._test}"
+        if self.stopping:
+            below = "stopping after this iteration, with a snapshot; Ctrl-C again: at once"
         return self._group(self._progress, self._text(below, no_wrap=True, overflow="ellipsis"))
 
     def started(self, name: str, lr_policy: str, iteration: int, max_iter: int) -> None:

@@ -45,9 +45,16 @@ class SignalActions:
 
     ``Solver(param, requests=actions)`` asks after every iteration and during tests. Stopping goes
     before snapshots, since a stopped run ends with one. Only the main thread can use it.
+    ``told`` hears of every request as it arrives, inside the signal handler.
     """
 
-    def __init__(self, sigint: str = "stop", sighup: str = "snapshot") -> None:
+    def __init__(
+        self,
+        sigint: str = "stop",
+        sighup: str = "snapshot",
+        told: Callable[[Action], None] | None = None,
+    ) -> None:
+        self.told = told or (lambda action: None)
         interrupt, hang_up = parse_effect(sigint), parse_effect(sighup)
         self.effects = {"SIGINT": interrupt, "SIGTERM": interrupt, "SIGHUP": hang_up}
         self._pending: set[Action] = set()
@@ -85,5 +92,6 @@ class SignalActions:
                     raise KeyboardInterrupt
                 self._interrupted = True
             self._pending.add(action)
+            self.told(action)
 
         return handle

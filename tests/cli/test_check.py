@@ -28,6 +28,17 @@ def test_lines_fit_on_a_terminal(job: Job) -> None:
     assert max(map(len, job("check", job.net).out.splitlines())) <= 80
 
 
+def test_lenet_fits_on_a_terminal(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Path(__file__).parents[2]
+    if not (root / "examples/mnist/data/mnist_train_lmdb").exists():
+        pytest.skip("the digits are not there: make demo fetches them")
+    monkeypatch.chdir(root)
+    result = job("check", "examples/mnist/lenet_solver.prototxt")
+    assert result.status == 0
+    assert "  conv2  Convolution      64x50x6x6        50x20x5x5 50  yes\n" in result.out
+    assert max(map(len, result.out.splitlines())) <= 80
+
+
 def test_json_of_a_solver(job: Job) -> None:
     result = job("check", job.solver, "--json")
     assert result.status == 0

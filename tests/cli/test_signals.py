@@ -140,7 +140,7 @@ def test_a_second_interrupt_does_not_wait(job: Job) -> None:
     run = Run(job)
     run.wait_for("now it takes long")
     run.send(signal.SIGINT)
-    time.sleep(0.2)
+    run.wait_for("stopping after this iteration (Ctrl-C again: at once)")
     run.send(signal.SIGINT)
     assert run.end() == 130
     assert run.text.endswith("layrubnet: interrupted\n")
