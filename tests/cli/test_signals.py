@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import Job, complete, same_weights, start
+from tests.cli.support import Job, same_weights, start
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
 
@@ -82,7 +82,7 @@ def test_stop_with_a_snapshot(job: Job, number: int) -> None:
     assert "Optimization stopped early." in run.text
     (iteration,) = run.snapshots()
     assert iteration >= 50
-    resumed = complete(["train", job.solver, "--resume", "--max-iter", iteration + 1], job.folder)
+    resumed = job("train", job.solver, "--resume", "--max-iter", iteration + 1)
     assert resumed.status == 0
     assert f"tiny_iter_{iteration}.solverstate" in resumed.err
 
@@ -169,13 +169,12 @@ def test_killed_and_resumed_equals_uninterrupted(job: Job, random_seed: int) -> 
     run.process.communicate(timeout=60)
     assert not job.weights(100).exists()
     _only_whole_files(job.prefix.parent)
-    resumed = complete([*words, "--resume"], job.folder)
+    resumed = job(*words, "--resume")
     assert resumed.status == 0, resumed.err
     assert "The newest snapshot is" in resumed.err
     killed = job.weights(100).rename(job.folder / "killed.caffemodel")
     seed = re.findall(r"random_seed: (\d+) \(drawn", run.text) or [str(random_seed)]
-    straight = complete([*words[:-1], seed[0], "--snapshot-prefix", job.prefix], job.folder)
-    assert straight.status == 0
+    assert job(*words[:-1], seed[0]).status == 0
     assert same_weights(killed, job.weights(100))
     assert job.weights(100).read_bytes() == killed.read_bytes()
 

@@ -275,10 +275,10 @@ def test_solver_in_another_folder_with_odd_names(tmp_path: Path, job: Job) -> No
         'net: "n.prototxt" base_lr: 1 lr_policy: "fixed" max_iter: 1'
     )
     (folder / "n.prototxt").write_text(job.net.read_text())
-    result = complete(["train", folder / "s.prototxt"], tmp_path)
+    result = job("train", folder / "s.prototxt")
     assert result.status == 0, result.err
     assert (folder / "s_iter_1.caffemodel").exists()
-    result = complete(["train", folder / "s.prototxt", "--max-iter", 2, "--resume"], tmp_path)
+    result = job("train", folder / "s.prototxt", "--max-iter", 2, "--resume")
     assert result.status == 0, result.err
     weights = {layer.name: layer.blobs for layer in read_weights(folder / "s_iter_2.caffemodel")}
     assert np.isfinite(weights["ip1"][0]).all()
