@@ -37,6 +37,9 @@ class BufferTable:
         self._diffs: dict[tuple[int, bool], Operand] = {}
         self._params: dict[tuple[int, str, Shape], Operand] = {}
         self._assign(train)
+        last = graph.last_values()
+        self._filled = {id(self._data_root[id(v)]) for v in graph.inputs()}
+        self._filled |= {id(self._data_root[id(last[v.name])]) for v in graph.inputs()}
 
     def _assign(self, train: bool) -> None:
         readers = later_readers(self.graph, train)
@@ -93,8 +96,9 @@ class BufferTable:
                 "data",
                 root.type.shape,
                 root.type.dtype,
-                # What the user fills stays until the user fills it again.
-                persistent=producer.layer.type == "Input" and not self._named_in_place,
+                # What the user fills (the last version of the name, which forward copies to the
+                # first) stays until the user fills it again.
+                persistent=id(root) in self._filled and not self._named_in_place,
                 layer=producer.name,
             )
         )

@@ -378,7 +378,11 @@ class _Lowering:
         found = []
         for to, i, source, j in pairs:
             written, read = slots[to][i], slots[source][j]
-            if written is not None and read is not None:
+            if written is None or read is None:
+                continue
+            # A layer that reads one buffer twice (through a Split) would find half of it written.
+            others = (o for slot in slots.values() for o in slot if o is not None)
+            if sum(o.buffer == read.buffer for o in others) == 1:
                 found.append((written.buffer, read.buffer))
         return tuple(found)
 
