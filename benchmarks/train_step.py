@@ -1,11 +1,12 @@
 """Time one training step (forward, loss, backward, SGD with momentum) beside PyTorch.
 
     python benchmarks/train_step.py [--nets lenet,cifar_quick] [--threads 2] [--rounds 7]
-                                    [--torch-python PYTHON]
+                                    [--torch-python PYTHON] [--clock cpu]
 
 Each program runs in a process of its own (two OpenMP libraries in one process disturb each other)
 and they take turns: A B A B ... A round is as many steps as take about half a second; the table
-shows the median over rounds and the ratio of the medians.
+shows the median over rounds and the ratio of the medians. On a machine that others use too,
+``--threads 1 --clock cpu`` counts processor time instead.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ WORKERS = {"layrubnet": HERE / "step_layrubnet.py", "torch": HERE / "step_torch.
 
 
 class Worker:
-    """A process that answers each line ``net seconds`` with the milliseconds of one step."""
+    """A process that answers each line ``net seconds clock`` with the milliseconds of one step."""
 
-    def __init__(self, python: str, script: Path, threads: int) -> None:
+    def __init__(self, python: str, script: Path, threads: int, clock: str) -> None:
+        self.clock = clock
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         self.process = subprocess.Popen(
             [python, str(script)],
@@ -38,7 +40,7 @@ class Worker:
     def ask(self, net: str, seconds: float) -> float:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{net} {seconds}\n")
+        self.process.stdin.write(f"{net} {seconds} {self.clock}\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
@@ -63,12 +65,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.5, help="of one round")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     parser.add_argument("--torch-python", default=sys.executable)
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
-    workers = {"layrubnet": Worker(sys.executable, WORKERS["layrubnet"], args.threads)}
+    workers = {"layrubnet": Worker(sys.executable, WORKERS["layrubnet"], args.threads, args.clock)}
     if has_torch(args.torch_python):
-        workers["torch"] = Worker(args.torch_python, WORKERS["torch"], args.threads)
+        workers["torch"] = Worker(args.torch_python, WORKERS["torch"], args.threads, args.clock)
     else:
         print("PyTorch is not installed: no comparison (see --torch-python)")
     rows = []
