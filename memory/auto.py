@@ -1,25 +1,30 @@
 """The search for the fastest plan within a budget.
 
-Decisions are tried along *ladders*: lists of decisions sorted by what they cost per byte, of which
-a plan takes a prefix. Longer prefixes need less memory, so the shortest sufficient prefix is found
-by bisection; every step is an exact count of the peak. Several ladders (recompute first, offload
-first, ...) and two paces of copying are tried, and the fastest plan that fits is taken.
+A plan is a *base* (which values are computed again: none, some or all of the cheap ones, or all
+but checkpoints), the values that must leave besides so that it fits (``cover.py``), and copies that
+use whatever memory is left not to hold up the computation (``stretch.py``). Every base is planned
+exactly and timed on paper; the fastest is taken, and recomputations it does not need are dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from layrubnet.memory.candidates import Candidate
+from layrubnet.memory.checkpoints import checkpoints
+from layrubnet.memory.copies import Pace
+from layrubnet.memory.cover import cover
 from layrubnet.memory.iteration import Decisions, Iteration, Outline
-from layrubnet.memory.rewrite import Choice, Pace
+from layrubnet.memory.rewrite import Choice
+from layrubnet.memory.settle import settle
 from layrubnet.memory.strategies import cheap_recomputes, fixed_decisions
 
 FREE_TIME = 0.05
 """Without a budget, ``auto`` may cost this share of the time of ``reuse``."""
+AIM = 0.005
+"""Rooms nearer than this share to one another are not told apart."""
 
-_Step = tuple[str, Choice]
+_Choices = Mapping[str, Choice]
 
 
 @dataclass(frozen=True)
@@ -31,100 +36,165 @@ class Found:
 
 
 def fastest_within(iteration: Iteration, budget: int) -> Found:
-    """The fastest plan whose peak is at most ``budget`` bytes; the smallest if none fits."""
+    """The fastest plan that takes at most ``budget`` bytes; the smallest if none fits.
+
+    A plan whose addresses do not work out is made again for a little less.
+    """
+    for share in (1.0, 0.97, 0.93, 0.86):
+        found = _fastest(iteration, int(share * budget))
+        if not found.fits:
+            break
+        outline = settle(found.outline, budget)
+        if outline.height <= budget:
+            return Found(outline, True)
+    smallest = _smallest(iteration)
+    return Found(smallest, smallest.height <= budget)
+
+
+def _smallest(iteration: Iteration) -> Outline:
+    outline = iteration.outline(fixed_decisions("min", iteration))
+    return settle(outline, int(outline.bound * (1 + AIM)))
+
+
+def _fastest(iteration: Iteration, budget: int) -> Found:
     plain = iteration.outline(fixed_decisions("reuse", iteration))
     if plain.bound <= budget:
         return Found(plain, True)
-    fitting: list[Outline] = []
     smallest = plain
-    for ladder, pace in _ladders(iteration):
-        outline = _shortest_prefix(iteration, ladder, pace, budget)
-        if outline.bound <= budget:
-            fitting.append(outline)
+    best: tuple[Outline, _Choices] | None = None
+    for base in _bases(iteration):
+        outline = _within(iteration, base, budget)
         smallest = min(smallest, outline, key=lambda o: o.bound)
-    for name in ("min",):
-        outline = iteration.outline(fixed_decisions(name, iteration))
-        if outline.bound <= budget:
-            fitting.append(outline)
-        smallest = min(smallest, outline, key=lambda o: o.bound)
-    if fitting:
-        return Found(min(fitting, key=lambda o: o.timing.total), True)
+        if outline.bound <= budget and (best is None or _faster(outline, best[0])):
+            best = outline, base
+    if best is not None:
+        return Found(_without_waste(iteration, *best, budget), True)
     return Found(smallest, False)
 
 
 def smallest_for_free(iteration: Iteration) -> Outline:
-    """The smallest peak whose predicted time is at most 5 % above that of ``reuse``."""
-    plain = iteration.outline(fixed_decisions("reuse", iteration))
-    limit = plain.timing.total * (1 + FREE_TIME)
+    """The smallest arena whose predicted time is at most 5 % above that of ``reuse``."""
+    best = iteration.outline(fixed_decisions("reuse", iteration))
+    limit = best.timing.total * (1 + FREE_TIME)
+    spare = limit - best.timing.total
+    cheap = _groups(iteration, cheap_recomputes(iteration))
+    for share in (0.0, 0.5, 0.8, 1.0):
+        plain = iteration.outline(Decisions(_some(iteration, cheap, share * spare), Pace(0, 0)))
+        if plain.timing.total > limit:
+            break
+        outline = _smallest_room(plain, limit)
+        if outline.bound < best.height:
+            best = min(best, settle(outline, int(outline.bound * (1 + AIM)), limit), key=_size)
+    return best
+
+
+def _smallest_room(plain: Outline, limit: float) -> Outline:
+    """The least memory within ``limit`` seconds that offloading from ``plain`` leads to."""
     best = plain
-    for ladder, pace in _ladders(iteration):
-        low, high = 0, len(ladder)
-        while low < high:
-            middle = (low + high + 1) // 2
-            outline = iteration.outline(Decisions(dict(ladder[:middle]), pace))
-            if outline.timing.total <= limit:
-                low = middle
-                best = min(best, outline, key=lambda o: (o.bound, o.timing.total))
-            else:
-                high = middle - 1
-    return best
-
-
-def _shortest_prefix(
-    iteration: Iteration, ladder: Sequence[_Step], pace: Pace, budget: int
-) -> Outline:
-    best = iteration.outline(Decisions(dict(ladder), pace))
-    if best.bound > budget:
-        return best
-    low, high = 0, len(ladder)
-    while low < high:
-        middle = (low + high) // 2
-        outline = iteration.outline(Decisions(dict(ladder[:middle]), pace))
-        if outline.bound <= budget:
-            high, best = middle, outline
+    low, high = cover(plain, 0).peak, plain.bound
+    while high - low > AIM * high:
+        room = (low + high) // 2
+        outline = _covered(plain, room)
+        if outline.bound <= room and outline.timing.total <= limit:
+            best, high = outline, outline.bound
         else:
-            low = middle + 1
+            low = room
     return best
 
 
-def _ladders(iteration: Iteration) -> Iterator[tuple[list[_Step], Pace]]:
-    """Ladders with the pace of their copies, from gentle to rough."""
+def _size(outline: Outline) -> tuple[int, float]:
+    return outline.height, outline.timing.total
+
+
+def _faster(one: Outline, other: Outline) -> bool:
+    return (one.timing.total, one.bound) < (other.timing.total, other.bound)
+
+
+def _bases(iteration: Iteration) -> Iterator[_Choices]:
     cheap = cheap_recomputes(iteration)
-    repeated: list[_Step] = list(cheap.items())
-    moves = [c for c in iteration.candidates if c.name not in cheap]
-    by_wait = sorted(moves, key=lambda c: c.writer)
-    all_by_wait = sorted(iteration.candidates, key=lambda c: c.writer)
-    timed, step = Pace(), Pace(1, 1)
-    yield repeated + _offloads(by_wait), timed
-    yield _offloads(all_by_wait), timed
-    yield repeated + _offloads(by_wait), step
-    yield _offloads(all_by_wait), step
-    yield _repeats(iteration), timed
-    yield repeated + _mixed(iteration, cheap), timed
+    yield {}
+    yield cheap
+    yield from checkpoints(iteration)
 
 
-def _offloads(found: Sequence[Candidate]) -> list[_Step]:
-    """Earliest first: what forward makes first waits longest, and its copy has most time."""
-    return [(c.name, Choice.OFFLOAD) for c in found]
+def _within(iteration: Iteration, base: _Choices, budget: int) -> Outline:
+    return _covered(iteration.outline(Decisions(base, Pace(0, 0))), budget)
 
 
-def _repeats(iteration: Iteration) -> list[_Step]:
-    """Recompute by cost per byte, cheapest first."""
-    cost, forward = iteration.cost, iteration.forward
-    found = [v for v in iteration.values if v.repeatable]
-    found.sort(key=lambda v: cost.seconds(forward[v.writer]) / max(1, v.nbytes))
-    return [(v.name, Choice.RECOMPUTE) for v in found]
+def _covered(plain: Outline, room: int) -> Outline:
+    """The outline ``plain`` with as many values offloaded as it takes to fit into ``room``.
+
+    What is left may be larger than the arithmetic says, since an operand that leaves cannot be
+    written over; then a little more leaves.
+    """
+    iteration, base = plain.iteration, plain.decisions.choices
+    target = room
+    for _ in range(3):
+        leaving = cover(plain, target).names
+        choices = {**base, **dict.fromkeys(leaving, Choice.OFFLOAD)}
+        outline = iteration.outline(Decisions(choices, room=room))
+        if outline.bound <= room:
+            break
+        target -= outline.bound - room
+    return outline
 
 
-def _mixed(iteration: Iteration, cheap: dict[str, Choice]) -> list[_Step]:
-    """Each buffer by whichever is faster for it: a copy both ways, or its layer once more."""
-    cost, forward = iteration.cost, iteration.forward
-    steps: list[tuple[float, _Step]] = []
+@dataclass(frozen=True)
+class _Group:
+    """A value that waits, and what must be computed again for it alone or with others."""
+
+    names: tuple[str, ...]
+    rate: float
+    """Seconds per byte freed."""
+
+
+def _groups(iteration: Iteration, choices: _Choices) -> list[_Group]:
+    """The recomputations ``choices`` by the waiting value they serve, the cheapest first."""
+    value = {v.name: v for v in iteration.values if v.name in choices}
+    groups = []
     for c in iteration.candidates:
-        if c.name in cheap:
+        if c.name not in value:
             continue
-        move = cost.copy_seconds("offload", c.nbytes) + cost.copy_seconds("fetch", c.nbytes)
-        repeat = cost.seconds(forward[c.writer]) if c.repeatable else float("inf")
-        choice = Choice.OFFLOAD if move <= repeat else Choice.RECOMPUTE
-        steps.append((min(move, repeat) / max(1, c.nbytes), (c.name, choice)))
-    return [step for _, step in sorted(steps, key=lambda item: item[0])]
+        names = [c.name]
+        for name in names:  # grows while it is walked
+            reads = iteration.forward[value[name].writer].reads
+            names += [
+                r for r in reads if r in value and value[r].first_backward < 0 and r not in names
+            ]
+        seconds = sum(_seconds(iteration, value[n].writer) for n in names)
+        groups.append(_Group(tuple(names), seconds / max(1, c.nbytes)))
+    return sorted(groups, key=lambda g: g.rate)
+
+
+def _seconds(iteration: Iteration, writer: int) -> float:
+    return iteration.costs.seconds(iteration.forward[writer])
+
+
+def _some(iteration: Iteration, groups: Sequence[_Group], spare: float) -> _Choices:
+    """As many of the recomputations as fit into ``spare`` seconds."""
+    writer = {v.name: v.writer for v in iteration.values}
+    chosen: dict[str, Choice] = {}
+    for group in groups:
+        new = [n for n in group.names if n not in chosen]
+        spare -= sum(_seconds(iteration, writer[n]) for n in new)
+        if spare < 0:
+            break
+        chosen |= dict.fromkeys(new, Choice.RECOMPUTE)
+    return chosen
+
+
+def _without_waste(iteration: Iteration, best: Outline, base: _Choices, budget: int) -> Outline:
+    """Drop the dearest recomputations of ``base`` as long as that makes the plan faster."""
+    groups = _groups(iteration, base)
+    low, high = 0, len(groups)
+    for _ in range(5):
+        if high - low < 2:
+            break
+        middle = (low + high) // 2
+        fewer = {n: Choice.RECOMPUTE for g in groups[:middle] for n in g.names}
+        outline = _within(iteration, fewer, budget)
+        if outline.bound <= budget and _faster(outline, best):
+            best, high = outline, middle
+        else:
+            low = middle
+    return best

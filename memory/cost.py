@@ -66,3 +66,22 @@ class CostModel:
         """Seconds of an offload or a fetch."""
         speed = self.figures.to_host if op == "offload" else self.figures.from_host
         return nbytes / speed + self.figures.launch
+
+
+@dataclass
+class Remembered(CostModel):
+    """A cost model for the instructions of one program, each worked out once."""
+
+    known: dict[tuple[object, ...], float] = field(default_factory=dict)
+
+    def seconds(self, instruction: Instruction) -> float:
+        """As :meth:`CostModel.seconds`."""
+        op = "forward" if instruction.op == "recompute" else instruction.op
+        if op in ("forward", "backward_data", "backward_weights"):
+            key: tuple[object, ...] = (op, instruction.target, instruction.chunk)
+        else:
+            key = (op, instruction.target, instruction.writes)
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = super().seconds(instruction)
+        return found

@@ -20,7 +20,7 @@ from layrubnet.memory.plan import ALIGNMENT
 
 SMALL = 1000
 """Up to so many slots the orders are tried first; more try the fast methods before."""
-MEDIUM = 3000
+MEDIUM = 1500
 """Above this the orders are not tried at all."""
 TRIES = 40
 """Changes of the best order when no plain order reaches the lower bound."""

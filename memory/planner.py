@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from layrubnet.engine.bulk import collector_paused
 from layrubnet.engine.program import Buffer, Program
 from layrubnet.errors import LayrubError
-from layrubnet.memory.auto import fastest_within, smallest_for_free
+from layrubnet.memory.auto import AIM, fastest_within, smallest_for_free
 from layrubnet.memory.candidates import transient
 from layrubnet.memory.cost import CPU, CostModel
 from layrubnet.memory.iteration import Decisions, Iteration, Outline
 from layrubnet.memory.plan import Plan, aligned, keep_everything, place_persistent
+from layrubnet.memory.settle import settle
 from layrubnet.memory.strategies import check_strategy, fixed_decisions
 
 
@@ -37,6 +39,11 @@ class PlanOptions:
 
 def make_plan(program: Program, options: PlanOptions, external: Collection[str] = ()) -> Plan:
     """Return a plan of ``program``; :class:`BudgetError` if it cannot fit the budget."""
+    with collector_paused():
+        return _planned(program, options, external)
+
+
+def _planned(program: Program, options: PlanOptions, external: Collection[str]) -> Plan:
     strategy = check_strategy(options.strategy)
     if strategy == "caffe":
         plan = keep_everything(program, options.base_scratch, external)
@@ -120,12 +127,13 @@ def _outline(
     if not iteration.backward:
         return iteration.outline(Decisions())
     if strategy != "auto":
-        return iteration.outline(fixed_decisions(strategy, iteration))
+        outline = iteration.outline(fixed_decisions(strategy, iteration))
+        return settle(outline, int(outline.bound * (1 + AIM)))
     if arena is None:
         return smallest_for_free(iteration)
     found = fastest_within(iteration, arena)
     if not found.fits:
-        need = fixed + found.outline.bound
+        need = fixed + found.outline.height
         where = found.outline.rewritten.instructions[found.outline.fullest]
         raise BudgetError(
             "the net cannot be trained in this much memory",

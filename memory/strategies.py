@@ -8,7 +8,7 @@ inter          Layrub between layers: feature maps leave after forward, return b
 hybrid         Layrub: both
 vdnn           only what convolutions read is offloaded
 recompute      what cheap layers made from kept values is made again
-sublinear      about sqrt(n) checkpoints are kept, the rest is made again, convolutions included
+sublinear      what crosses about sqrt(n) cuts is kept, the rest is made again, all of it
 min            the smallest peak there is, whatever it costs
 auto           the fastest mixture within a budget; without one, the smallest peak that costs no
                more than 5 % time (see ``auto.py``)
@@ -17,16 +17,17 @@ auto           the fastest mixture within a budget; without one, the smallest pe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from layrubnet.engine.program import Instruction
 from layrubnet.errors import LayrubError, nearest
 from layrubnet.memory.candidates import Candidate
+from layrubnet.memory.checkpoints import best_checkpoints
+from layrubnet.memory.copies import Pace
 from layrubnet.memory.iteration import Decisions, Iteration
 from layrubnet.memory.lifetimes import Slot
-from layrubnet.memory.rewrite import Choice, Pace, Rewritten
+from layrubnet.memory.rewrite import Choice, Rewritten
 
 STRATEGIES = (
     "caffe", "reuse", "intra", "inter", "hybrid", "vdnn", "recompute", "sublinear", "min", "auto",
@@ -119,24 +120,20 @@ def _recompute(iteration: Iteration) -> Decisions:
 
 
 def _sublinear(iteration: Iteration) -> Decisions:
-    """Keep every k-th of the values that backward reads, k about sqrt(n)."""
-    found = iteration.candidates
-    step = max(1, math.isqrt(len(found)))
-    kept = {c.name for k, c in enumerate(found) if k % step == 0}
-    return Decisions(
-        {v.name: Choice.RECOMPUTE for v in iteration.values if v.repeatable and v.name not in kept}
-    )
+    return Decisions(best_checkpoints(iteration))
 
 
 def _min(iteration: Iteration) -> Decisions:
-    """Offload everything at once and fetch at the last moment; repeat what is cheap."""
+    """Offload everything at once and fetch at the last moment, or repeat what is cheap.
+
+    Copies may then take what time they can get without raising the peak.
+    """
     repeated = cheap_recomputes(iteration)
     moved = _offloaded([c for c in iteration.candidates if c.name not in repeated])
-    options = [
-        Decisions({**moved, **repeated}, Pace(0, 0)),
-        Decisions(_offloaded(iteration.candidates), Pace(0, 0)),
-    ]
-    return min(options, key=lambda d: iteration.outline(d).bound)
+    options = [{**moved, **repeated}, dict(_offloaded(iteration.candidates))]
+    outlines = [iteration.outline(Decisions(choices, Pace(0, 0))) for choices in options]
+    best = min(outlines, key=lambda o: o.bound)
+    return Decisions(best.decisions.choices, room=best.bound)
 
 
 _MAKERS: dict[str, Callable[[Iteration], Decisions]] = {
