@@ -23,7 +23,7 @@ _NOT_NEGATIVE = (
     "rampup_interval",
 )
 
-_LATER = ("memory_param", "comm_param", "precision", "batch_scope")
+_LATER = ("comm_param", "precision", "batch_scope")
 """Fields that the schema has for what this version does not do yet."""
 
 _log = logging.getLogger("layrubnet")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import math
+import os
+import sys
 from pathlib import Path
 
 from layrubnet import proto
@@ -38,6 +42,35 @@ def add_state_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="go on when the file has fields that layrubnet does not know",
     )
+    group.add_argument(
+        "--import",
+        dest="imports",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="run this Python file (or module) first: it registers your own layers (repeatable)",
+    )
+
+
+def import_layers(names: list[str]) -> None:
+    """Import Python files or modules that register layer types."""
+    sys.path.insert(0, os.getcwd())
+    for name in names:
+        if not name.endswith(".py"):
+            try:
+                importlib.import_module(name)
+            except ModuleNotFoundError as error:
+                raise LayrubError(f"--import {name}: {error}") from None
+            continue
+        path = Path(name)
+        if not path.is_file():
+            raise LayrubError("--import: there is no such file", where=name)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
 
 
 def add_model_flags(parser: argparse.ArgumentParser, *, weights: str) -> None:

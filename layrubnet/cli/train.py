@@ -6,6 +6,7 @@
   layrubnet train solver.prototxt --snapshot out/net_iter_500.solverstate
   layrubnet train solver.prototxt --set base_lr=0.001 --set max_iter=5000
   layrubnet train solver.prototxt --log-dir out --plot out/loss.png
+  layrubnet train solver.prototxt --memory-budget 2GiB   fit into less memory
   layrubnet train net.prototxt --lr 0.05 --max-iter 2000 \\
       --test-iter 10 --test-interval 500
 
@@ -25,6 +26,7 @@ from collections.abc import Callable
 from typing import Any
 
 from layrubnet.cli import common
+from layrubnet.cli.memory_flags import add_memory_flags, chosen_memory
 from layrubnet.cli.train_log import announce, open_log
 from layrubnet.cli.train_param import add_solver_flags, solver_parameter
 from layrubnet.errors import LayrubError
@@ -87,6 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="live display or plain log lines (auto: live on a terminal)",
     )
+    add_memory_flags(parser)
     signals = parser.add_argument_group("signals")
     for name, default in (("sigint_effect", "stop"), ("sighup_effect", "snapshot")):
         signals.add_argument(
@@ -113,6 +116,7 @@ def run(args: argparse.Namespace) -> int:
         )
     device = common.chosen_device(args)
     param, solver_file = solver_parameter(path, args)
+    memory = chosen_memory(args, param)
     with (
         open_log(args, param) as log,
         SignalActions(args.sigint_effect, args.sighup_effect, log.requested) as signals,
@@ -124,6 +128,7 @@ def run(args: argparse.Namespace) -> int:
             observers=log.observers,
             requests=signals,
             allow_unknown=args.allow_unknown_fields,
+            memory=memory,
         )
         try:
             common.check_loss(solver.net)

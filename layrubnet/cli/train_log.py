@@ -131,13 +131,18 @@ def announce(solver: Solver, run: RunLog, resume: str | None) -> None:
     batch = common.batch_size(net)
     each = solver.rule.iter_size
     threads = os.environ.get("OMP_NUM_THREADS") or os.environ.get("OPENBLAS_NUM_THREADS") or "auto"
-    memory = sum(n.plan.nbytes for n in (net, *solver.test_nets))
+    memory = sum(n.executor.allocated_bytes for n in (net, *solver.test_nets))
     samples = f"{batch} x iter_size {each} = {(batch or 0) * each} samples per update"
     say = solver.observers.note
     say(f"layrubnet {__version__} on {net.device.describe()}, threads {threads}")
     say(f"Net {net.graph.name!r}: {common.parameter_count(net):,} parameters, batch {samples}")
     tests = len(solver.test_nets)
-    say(f"Memory: {common.megabytes(memory)} for the train net and {tests} test nets")
+    say(
+        f"Memory: {common.megabytes(memory)} for the train net and {tests} test nets"
+        f" (strategy {net.plan.strategy})"
+    )
+    if net.plan.host_bytes:
+        say(f"Offload: {common.megabytes(net.plan.host_bytes)} of feature maps leave the device")
     say(f"Seed: {solver.seed}")
     say(f"Logs: {run.log}, {run.events}" if run.log else "Logs: none (--no-log-files)")
     if enum_name(solver.param, "solver_mode") == "GPU" and solver.param.HasField("solver_mode"):

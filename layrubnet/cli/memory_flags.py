@@ -1,0 +1,43 @@
+"""Flags that choose a memory plan."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Any
+
+from layrubnet.memory.options import MemoryOptions, memory_options, solver_memory
+from layrubnet.memory.strategies import STRATEGIES
+
+
+def add_memory_flags(parser: argparse.ArgumentParser) -> None:
+    """``--memory``, ``--memory-budget``, ``--offload-dir``."""
+    group = parser.add_argument_group("memory (these override memory_param)")
+    group.add_argument(
+        "--memory",
+        metavar="STRATEGY",
+        help=f"{', '.join(STRATEGIES)}; results do not change by a bit (default: caffe, which "
+        "keeps everything; auto if a budget is given)",
+    )
+    group.add_argument(
+        "--memory-budget",
+        metavar="BYTES",
+        help="device memory to use at most: 6GiB, 750MB, 80%%, or bytes",
+    )
+    group.add_argument(
+        "--offload-dir",
+        metavar="FOLDER",
+        help="where feature maps go that leave the CPU's memory (the system's temporary folder)",
+    )
+
+
+def chosen_memory(args: argparse.Namespace, param: Any) -> MemoryOptions | None:
+    """The options of flags and solver together; None when neither says anything."""
+    asked = solver_memory(param)
+    if args.memory is not None or args.memory_budget is not None:
+        given = memory_options(args.memory, args.memory_budget)
+        keep = asked.keep if asked else ()
+        asked = replace(given, keep=keep, offload_dir=asked.offload_dir if asked else None)
+    if args.offload_dir is not None:
+        asked = replace(asked or MemoryOptions(), offload_dir=args.offload_dir)
+    return asked
