@@ -6,11 +6,11 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from layrubnet.data import Batches, Transformer, decode_datum, open_records
+from layrubnet.data import Batches, Transformer, decode_datum, open_records, stand_in
 from layrubnet.engine.contract import Contract, TensorType
 from layrubnet.engine.io import IO
 from layrubnet.engine.layer import Layer, register
-from layrubnet.errors import DataError
+from layrubnet.errors import DataError, LayrubError
 from layrubnet.proto import TEST, TRAIN
 
 
@@ -51,6 +51,24 @@ class Data(Layer):
             )
 
     def infer(self, bottoms: Sequence[TensorType]) -> Contract:
+        size = self.spec.data_param.batch_size
+        planning = stand_in.current()
+        shapes = planning.named(self.spec.top, size) if planning else None
+        if shapes is None:
+            try:
+                shapes = [(size, *self._image_shape()), (size,)]
+            except LayrubError as error:
+                if planning is None:
+                    raise
+                try:
+                    shapes = planning.guess(self.spec, size, error)
+                except DataError as unknown:
+                    raise self._located(unknown) from None
+        tops = tuple(TensorType(tuple(shape)) for shape in shapes)
+        return Contract(tops=tops[: len(self.spec.top)], loads=True)
+
+    def _image_shape(self) -> tuple[int, int, int]:
+        """(C, H, W) of the first record after ``transform_param``."""
         p = self.spec.data_param
         transformer = self._transformer(0)
         color = p.force_encoded_color or transformer.force_color
@@ -63,9 +81,7 @@ class Data(Layer):
                 source.close()
         except DataError as error:
             raise self._located(error) from None
-        data = TensorType((p.batch_size, *transformer.output_shape(*image.shape)))
-        tops = (data, TensorType((p.batch_size,)))
-        return Contract(tops=tops[: len(self.spec.top)], loads=True)
+        return transformer.output_shape(*image.shape)
 
     def _located(self, error: DataError) -> DataError:
         return DataError(str(error), where=self.where)

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
+from layrubnet.data import stand_in
 from layrubnet.data.hdf5_rows import Hdf5Rows
 from layrubnet.engine.contract import Contract, TensorType
 from layrubnet.engine.io import IO
@@ -57,8 +58,11 @@ class HDF5Data(Layer):
 
     def infer(self, bottoms: Sequence[TensorType]) -> Contract:
         size = self.spec.hdf5_data_param.batch_size
-        tops = tuple(TensorType((size, *shape)) for shape in self._open_rows(0).shapes)
-        return Contract(tops=tops, loads=True)
+        planning = stand_in.current()
+        shapes = planning.named(self.spec.top, size) if planning else None
+        if shapes is None:
+            shapes = [(size, *shape) for shape in self._open_rows(0).shapes]
+        return Contract(tops=tuple(TensorType(shape) for shape in shapes), loads=True)
 
     def open(self, *, seed: int, rank: int = 0, world: int = 1) -> None:
         """Start reading; in TEST every rank reads everything, as in Caffe."""

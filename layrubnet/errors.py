@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class LayrubError(Exception):
@@ -70,6 +71,14 @@ class NonFiniteError(LayrubError):
 
 class DeviceError(LayrubError):
     """A device is missing, or cannot do what was asked."""
+
+
+class OutOfMemory(DeviceError):
+    """A device does not have the memory that a plan needs: ``nbytes``."""
+
+    def __init__(self, what: str, nbytes: int, **parts: Any) -> None:
+        super().__init__(what, **parts)
+        self.nbytes = nbytes
 
 
 class MissingDependency(LayrubError):

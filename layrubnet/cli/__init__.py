@@ -13,13 +13,14 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from layrubnet.cli import check, device_query, test, time, train
+from layrubnet.cli import check, device_query, plan, test, time, train
+from layrubnet.cli.common import import_layers
 from layrubnet.cli.parser import Parser
 from layrubnet.errors import LayrubError
 from layrubnet.observe.log import add_handler, remove_handler
 from layrubnet.version import __version__
 
-COMMANDS = (train, test, time, check, device_query)
+COMMANDS = (train, test, time, check, plan, device_query)
 
 DESCRIPTION = """\
 Train, test and inspect nets written for Caffe.
@@ -76,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _check_names(words)
         with _warnings_on_stderr(args.run is not train.run):
+            import_layers(getattr(args, "imports", []))
             status: int = args.run(args)
             sys.stdout.flush()
     except LayrubError as error:

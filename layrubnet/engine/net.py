@@ -15,10 +15,12 @@ from layrubnet.engine.graph import Graph, Node
 from layrubnet.engine.lower import LowerOptions, lower
 from layrubnet.engine.program import Operand
 from layrubnet.engine.updates import UpdateRule
-from layrubnet.errors import NetError, ShapeError, nearest
+from layrubnet.errors import NetError, OutOfMemory, ShapeError, nearest
+from layrubnet.memory.machine import free_memory
 from layrubnet.memory.options import MemoryOptions
 from layrubnet.memory.plan import Plan
 from layrubnet.memory.planner import PlanOptions, make_plan, sections_of
+from layrubnet.memory.report_text import out_of_memory
 from layrubnet.memory.verify import verify
 
 KEEP_EVERYTHING = MemoryOptions()
@@ -71,16 +73,20 @@ class CompiledNet:
         }
         external |= self._shared_arrays(share) if share else {}
         self.plan = self._plan(memory, external)
-        self.executor = Executor(
-            self.program,
-            self.plan,
-            self.device,
-            seed=seed,
-            rule=rule,
-            external=external,
-            offload_dir=memory.offload_dir,
-            lender=self._lender(share, memory),
-        )
+        try:
+            self.executor = Executor(
+                self.program,
+                self.plan,
+                self.device,
+                seed=seed,
+                rule=rule,
+                external=external,
+                offload_dir=memory.offload_dir,
+                lender=self._lender(share, memory),
+            )
+        except OutOfMemory as error:
+            free, why = free_memory()
+            raise out_of_memory(self.program, self.plan, error, free, why) from None
         self.iteration = 0
         self._nodes = {node.name: n for n, node in enumerate(self.graph.nodes)}
         self._fill_params(external)
@@ -105,7 +111,7 @@ class CompiledNet:
             base_scratch=self.device.base_scratch,
         )
         plan = make_plan(self.program, options, external)
-        verify(self.program, plan, sections_of(plan), external)
+        verify(self.program, plan, sections_of(plan), external, self.device.base_scratch)
         return plan
 
     def _shared_arrays(self, other: CompiledNet) -> dict[str, Any]:
@@ -139,9 +145,10 @@ class CompiledNet:
         return [node for node in self.graph.nodes if node.contract.loads]
 
     def close(self) -> None:
-        """Stop background readers; the net cannot load data afterwards."""
+        """Stop background readers, give host memory back; the net cannot run afterwards."""
         for node in self.data_nodes():
             node.layer.close()
+        self.executor.close()
 
     # -- looking in ------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from layrubnet.devices.cpu.onednn.loader import load
 from layrubnet.devices.cpu.ops import CpuOps
 from layrubnet.devices.cpu.streams import CopyStream, CpuEvent, CpuStream
 from layrubnet.devices.host_store import FileStore
-from layrubnet.errors import DeviceError
+from layrubnet.errors import OutOfMemory
 
 _PAGE = 4096
 
@@ -39,8 +39,9 @@ class CpuDevice(Device):
         try:
             block = np.zeros(nbytes + _PAGE, np.uint8)
         except (MemoryError, ValueError):  # ValueError: more than an index can count
-            raise DeviceError(
+            raise OutOfMemory(
                 f"the net needs {nbytes / 2**30:.1f} GiB of memory, more than the system gives",
+                nbytes,
                 hint="lower batch_size (iter_size makes up for it), or num_output",
             ) from None
         start = -block.ctypes.data % _PAGE
