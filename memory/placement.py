@@ -147,22 +147,28 @@ def _attempts(slots: Sequence[Slot], bound: int) -> Iterator[_Placed | None]:
     lengths = sorted(s.end - s.start for s in slots)
     median = lengths[len(lengths) // 2]
     thresholds = sorted({max(8, 4 * median), max(16, 2 * median), 32, 128})
+    by_start = sorted(range(len(slots)), key=lambda i: (slots[i].start, -slots[i].nbytes))
+    by_end = sorted(range(len(slots)), key=lambda i: slots[i].end)
     for share in (0.0, CLOSE / 4, CLOSE):
         allowed = int(bound * (1 + share)) // ALIGNMENT * ALIGNMENT
         for threshold in thresholds:
-            offsets = _sweep(slots, allowed, threshold)
+            offsets = _sweep(slots, by_start, by_end, allowed, threshold)
             yield None if offsets is None else (offsets, _height(slots, offsets))
     for order in _SHORT_ORDERS:
         for threshold in (16, 64, 256):
             yield _layers(slots, threshold, order)
 
 
-def _sweep(slots: Sequence[Slot], height: int, threshold: int) -> list[int] | None:
+def _sweep(
+    slots: Sequence[Slot],
+    by_start: Sequence[int],
+    by_end: Sequence[int],
+    height: int,
+    threshold: int,
+) -> list[int] | None:
     """Allocate and free in the order of time within ``height``; ``None`` if something fails."""
     offsets = [0] * len(slots)
     holes = [(0, height)]
-    by_start = sorted(range(len(slots)), key=lambda i: (slots[i].start, -slots[i].nbytes))
-    by_end = sorted(range(len(slots)), key=lambda i: slots[i].end)
     freed = 0
     for i in by_start:
         slot = slots[i]

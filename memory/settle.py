@@ -11,6 +11,8 @@ from dataclasses import replace
 from layrubnet.memory.iteration import Outline
 
 _SHARES = (0.93, 0.8, 0.6, 0.0)
+_MANY = 5000
+"""With so many slots fewer shares are tried."""
 
 
 def settle(outline: Outline, height: int, seconds: float = float("inf")) -> Outline:
@@ -22,7 +24,7 @@ def settle(outline: Outline, height: int, seconds: float = float("inf")) -> Outl
     if room is None or outline.height <= height:
         return outline
     best = outline
-    for share in _SHARES:
+    for share in _SHARES if len(outline.slots) < _MANY else _SHARES[1::2]:
         other = outline.iteration.outline(
             replace(outline.decisions, room=int(share * min(room, outline.bound)))
         )

@@ -19,5 +19,9 @@ def collector_paused() -> Iterator[None]:
     try:
         yield
     finally:
+        if not gc.get_freeze_count():
+            # Age what was made at once; otherwise the next allocation would search all of it.
+            gc.freeze()
+            gc.unfreeze()
         if enabled:
             gc.enable()
