@@ -24,7 +24,7 @@ CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SETUPTOOLS = CONFIG["tool"]["setuptools"]
 # Where the modules of the package are in the repository: "layrubnet.layers" -> "layers".
 FOLDERS: dict[str, str] = SETUPTOOLS["package-dir"]
-DATA_SUFFIXES = {".proto", ".binpb", ".cu", ".typed"}
+DATA_SUFFIXES = {".proto", ".binpb", ".css", ".cu", ".js", ".typed"}
 # Packages that only extras bring: importing layrubnet must not need them.
 OPTIONAL = ["lmdb", "h5py", "cv2", "cupy", "mpi4py", "matplotlib", "rich", "tensorboardX"]
 

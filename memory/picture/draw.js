@@ -186,12 +186,12 @@ class Picture {
     const found = [], first = this.instructionAt(LEFT), last = this.instructionAt(this.width);
     let open = null;
     for (let n = first; n <= last; n++) {
-      const left = this.x(n), width = Math.max(0, this.x(n + 1) - left);
-      if (open && left - open.left < 1 && width < 1) {
+      const left = Math.floor(this.x(n)), right = Math.floor(this.x(n + 1));
+      if (open && left === open.left) {
         if (total[n] > total[open.n]) open.n = n;
-        open.width = Math.max(1, left + width - open.left);
+        open.width = Math.max(1, right - left);
       } else {
-        open = { left, width: Math.max(width, 0.5) + 0.3, n, base: this.plan.floor };
+        open = { left, width: Math.max(1, right - left), n, base: this.plan.floor };
         found.push(open);
       }
     }
@@ -276,7 +276,7 @@ class Picture {
           if (Boolean(color) !== special) continue;
           const copy = op === "offload" || op === "fetch";
           pen.fillStyle = color || (n < plan.turn ? "#c6c9d3" : "#ddcbb5");
-          // in time, an instruction that only starts a copy takes no width of its own
+          // where the axis is time, starting a copy has no width of its own
           pen.fillRect(this.x(n), box.top + (copy ? 10 : 0), Math.max(0.8, this.x(n + 1) - this.x(n)), 9);
         }
       }
