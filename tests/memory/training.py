@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from google.protobuf import text_format
 
+from layrubnet.engine.executor import Executor
 from layrubnet.engine.net import CompiledNet
 from layrubnet.engine.updates import LR, STEP
 from layrubnet.memory.options import MemoryOptions
+from layrubnet.memory.plan import Plan
 from layrubnet.memory.planner import PlanOptions, make_plan
 from layrubnet.proto import NetParameter, SolverParameter
 from layrubnet.solvers.rules import make_rule
@@ -109,3 +111,14 @@ def budgets(text: str, training: Training, count: int = 3) -> list[int]:
     net.close()
     low = min(low, high)
     return sorted({low + (high - low) * k // count for k in range(count + 1)})
+
+
+def use_plan(net: CompiledNet, plan: Plan) -> None:
+    """Let a net run by another plan of its program; nobody checks it."""
+    old = net.executor
+    net.plan = plan
+    net.executor = Executor(net.program, plan, net.device, seed=net.seed, rule=net.rule)
+    net.executor.debug = old.debug
+    for name, array in old.persistent.items():
+        net.executor.persistent[name][...] = array
+    old.close()
