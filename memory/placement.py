@@ -1,10 +1,10 @@
 """Offsets in one arena for slots with lifetimes: no two that live together may overlap.
 
-Small problems try several orders (each slot takes the lowest gap among those already placed that
-live with it), then move what sticks out to the front of the order, again and again. Large ones
-try methods that cost n log n: a two-ended sweep over time (long-lived slots from below, short ones
-from above), and layers (long-lived slots stacked first, short ones by size on top of the stack).
-Everything stops at once when the lower bound is reached.
+First come methods that cost n log n: a two-ended sweep over time (long-lived slots from below,
+short ones from above), and layers (long-lived slots stacked first, short ones by size on top of
+the stack). Where they miss the lower bound, small problems try several orders (each slot takes the
+tightest gap among those already placed that live with it), then move what sticks out to the front
+of the order, again and again.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ import numpy as np
 from layrubnet.memory.lifetimes import Slot, peak
 from layrubnet.memory.plan import ALIGNMENT
 
+TINY = 300
+"""Up to so many slots nothing but the bound is good enough."""
 SMALL = 1000
-"""Up to so many slots the orders are tried first; more try the fast methods before."""
-MEDIUM = 1500
-"""Above this the orders are not tried at all."""
-TRIES = 40
+"""Up to so many slots orders are searched when the fast methods miss the bound."""
+TRIES = 150
 """Changes of the best order when no plain order reaches the lower bound."""
 CLOSE = 0.004
 """A height this near to the lower bound (as a share of it) is good enough for a large problem."""
 
+_ENDLESS = 1 << 62
 _Placed = tuple[list[int], int]
 
 _Key = Callable[[Slot], tuple[int, ...]]
@@ -47,11 +48,9 @@ def place(slots: Sequence[Slot], *, seed: int = 0) -> _Placed:
     bound, _ = peak(slots)
     if not slots:
         return [], 0
-    if len(slots) <= SMALL:
-        best = _search(slots, bound, seed)
-        return best if best[1] == bound else _lower(best, _fast(slots, bound))
-    best = _fast(slots, bound)
-    if best[1] > bound * (1 + CLOSE) and len(slots) <= MEDIUM:
+    close = 0.0 if len(slots) <= TINY else CLOSE / 4 if len(slots) <= SMALL else CLOSE
+    best = _fast(slots, bound, close)
+    if len(slots) <= SMALL and best[1] > bound * (1 + close):
         best = _lower(best, _search(slots, bound, seed))
     return best
 
@@ -105,7 +104,7 @@ def _gap(lows: np.ndarray, highs: np.ndarray, size: int) -> int:
     room = lows - begins
     fits = room >= size
     if fits.any():
-        tight = np.where(fits, room, np.iinfo(np.int64).max)
+        tight = np.where(fits, room, _ENDLESS)
         return int(begins[int(np.argmin(tight))])
     return int(tops[-1])
 
@@ -133,12 +132,12 @@ def _improve(
 # -- large problems ------------------------------------------------------------------------------
 
 
-def _fast(slots: Sequence[Slot], bound: int) -> _Placed:
+def _fast(slots: Sequence[Slot], bound: int, close: float) -> _Placed:
     best: _Placed = ([], -1)
     for placed in _attempts(slots, bound):
         if placed is not None and (best[1] < 0 or placed[1] < best[1]):
             best = placed
-            if best[1] <= bound * (1 + CLOSE):
+            if best[1] <= bound * (1 + close):
                 break
     return best
 
@@ -263,8 +262,7 @@ def _stack(slots: Sequence[Slot], chosen: Sequence[int], offsets: list[int]) -> 
     events: list[tuple[int, int, int]] = [(slots[i].start, 1, i) for i in chosen]
     events += [(slots[i].end + 1, 0, i) for i in chosen]
     events.sort(key=lambda e: (e[0], e[1], -slots[e[2]].nbytes))
-    endless = 1 << 62
-    holes = [(0, endless)]
+    holes = [(0, _ENDLESS)]
     before = 0
     for time, begins, i in events:
         if time > before:
