@@ -10,7 +10,6 @@ import base64
 import hashlib
 import json
 import os
-import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,9 +119,8 @@ def _choices(solver: Solver) -> dict[str, Any]:
     """What decides about the last bits of results besides the solver and net files."""
     return {
         "layrubnet": __version__,
-        "numpy": np.__version__,
-        "machine": platform.machine(),
-        "device": solver.device.name,
+        # Processor, libraries and their versions: which kernels compute.
+        "device": solver.device.describe(),
         "threads": next((os.environ[n] for n in _THREADS if n in os.environ), os.cpu_count()),
     }
 
