@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from layrubnet.memory.checkpoints import checkpoints
 from layrubnet.memory.copies import Pace
 from layrubnet.memory.cover import cover
+from layrubnet.memory.improve import improve, served
 from layrubnet.memory.iteration import Decisions, Iteration, Outline
 from layrubnet.memory.rewrite import Choice
 from layrubnet.memory.settle import settle
@@ -68,7 +69,7 @@ def _fastest(iteration: Iteration, budget: int) -> Found:
         if outline.bound <= budget and (best is None or _faster(outline, best[0])):
             best = outline, base
     if best is not None:
-        return Found(_without_waste(iteration, *best, budget), True)
+        return Found(improve(_without_waste(iteration, *best, budget), budget), True)
     return Found(smallest, False)
 
 
@@ -155,12 +156,7 @@ def _groups(iteration: Iteration, choices: _Choices) -> list[_Group]:
     for c in iteration.candidates:
         if c.name not in value:
             continue
-        names = [c.name]
-        for name in names:  # grows while it is walked
-            reads = iteration.forward[value[name].writer].reads
-            names += [
-                r for r in reads if r in value and value[r].first_backward < 0 and r not in names
-            ]
+        names = [n for n in served(iteration, c) if n in value]
         seconds = sum(_seconds(iteration, value[n].writer) for n in names)
         groups.append(_Group(tuple(names), seconds / max(1, c.nbytes)))
     return sorted(groups, key=lambda g: g.rate)

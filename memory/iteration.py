@@ -45,6 +45,11 @@ class Iteration:
         return [c for c in self.values if c.first_backward >= 0]
 
     @cached_property
+    def by_name(self) -> dict[str, Candidate]:
+        """What forward makes, by name."""
+        return {v.name: v for v in self.values}
+
+    @cached_property
     def costs(self) -> CostModel:
         """The cost model, with the instructions' times remembered."""
         return Remembered(self.cost.figures, self.cost.measured)
