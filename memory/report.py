@@ -20,7 +20,7 @@ class Figures:
     ``device``: all device memory; ``weights``: parameters, their gradients and histories,
     and ``features`` the rest. ``host``: host memory for offloaded buffers. ``moved``: bytes copied
     to the host in one iteration (as many come back). ``peak_op``, ``peak_layer``: the fullest
-    instruction.
+    instruction (or what computes next, where that is a copy).
     ``parts``: what the device memory holds at that moment, in words; it adds up to ``device``.
     """
 
@@ -59,7 +59,7 @@ def measure(program: Program, plan: Plan, cost: CostModel, micro_batches: int = 
             recompute += times * timing.recompute
     weights = sum(line.persistent.get(k, 0) for k in ("param", "param_diff", "history"))
     fullest = line.fullest
-    where = line.instructions[fullest] if line.instructions else Instruction("", "")
+    where = line.computing(fullest)
     return Figures(
         strategy=plan.strategy,
         device=plan.nbytes,

@@ -50,6 +50,13 @@ def percent(part: float, whole: float) -> str:
     return f"{100 * (1 - part / whole):.1f} %" if whole else "-"
 
 
+def saving(part: float, whole: float) -> str:
+    """``58.2 % less``, or ``3.1 % more``."""
+    if part <= whole:
+        return f"{percent(part, whole)} less"
+    return f"{100 * (part / whole - 1):.1f} % more" if whole else "more"
+
+
 def change(now: float, before: float) -> str:
     """``+4.2 %``: how much more ``now`` is."""
     return f"{100 * (now / before - 1):+.1f} %" if before else "-"
@@ -86,11 +93,11 @@ def summary(
     lines += [
         "",
         f"saved against   BVLC Caffe, {size(bvlc.total)} by its own accounting: "
-        f"{percent(figures.device, bvlc.total)}",
+        f"{saving(figures.device, bvlc.total)}",
         f"                  of all but parameters, gradients and history ({size(bvlc.features)}): "
-        f"{percent(ours, bvlc.features)}",
+        f"{saving(ours, bvlc.features)}",
         f"                strategy caffe as it runs here, {size(caffe.device)}: "
-        f"{percent(figures.device, caffe.device)}",
+        f"{saving(figures.device, caffe.device)}",
     ]
     return lines
 

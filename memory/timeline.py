@@ -103,10 +103,22 @@ class Timeline:
         curves = list(self.in_use.values())
         return np.sum(curves, axis=0) if curves else np.zeros(len(self.instructions), np.int64)
 
-    @property
+    @cached_property
     def fullest(self) -> int:
-        """The instruction at which most is in use."""
-        return int(np.argmax(self.total_in_use)) if len(self.instructions) else 0
+        """The instruction at which most is in use, one that computes if there is such a one."""
+        if not self.instructions:
+            return 0
+        most = np.flatnonzero(self.total_in_use == self.total_in_use.max())
+        return next((int(n) for n in most if self.computes(int(n))), int(most[0]))
+
+    def computes(self, position: int) -> bool:
+        """Is the instruction neither a copy nor a wait for one?"""
+        return self.instructions[position].op not in ("offload", "fetch", "wait")
+
+    def computing(self, position: int) -> Instruction:
+        """The first instruction from here on that computes (the last one, if none does)."""
+        after = range(position, len(self.instructions))
+        return self.instructions[next((n for n in after if self.computes(n)), -1)]
 
     @cached_property
     def host_in_use(self) -> np.ndarray:

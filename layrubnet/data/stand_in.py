@@ -53,8 +53,8 @@ class StandIns:
         shape = (batch, channels, *size)
         text = ",".join(map(str, shape))
         self.notes.append(
-            f"layer {spec.name!r}: no data here, so its shape is taken to be {text} "
-            f"(another one: --input-shape {spec.top[0]}={text})"
+            f"layer {spec.name!r}: no data here, so its shape is taken to be {text}\n"
+            f"      (--input-shape {spec.top[0]}={text} says another)"
         )
         return [shape, (batch,)][: len(spec.top)]
 

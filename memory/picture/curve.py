@@ -87,7 +87,7 @@ def _outline(
 
 def _peak(paper: Paper, line: Timeline, across: Across, up: Up) -> None:
     n = line.fullest
-    instruction = line.instructions[n]
+    instruction = line.computing(n)
     level = line.plan.persistent_bytes + int(line.total_in_use[n])
     x, y = across.at(n + 0.5), up.at(level)
     paper.add(

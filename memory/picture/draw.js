@@ -133,7 +133,7 @@ class Picture {
     const { plan, data, pen } = this, box = this.curveBox;
     const { curves, total, peak } = plan.inUse(data.kinds.length);
     const budget = data.budget && data.budget <= 1.5 * plan.bytes ? data.budget : 0;
-    const low = plan.floor > 0.5 * plan.bytes ? 0.9 * plan.floor : 0;
+    const low = plan.lowest();
     const high = Math.max(plan.bytes, budget) * 1.03;
     const y = (bytes) => box.top + box.height * (1 - (Math.max(bytes, low) - low) / (high - low));
     this.bytesAxis(y, low, high, box, "in use");
@@ -167,7 +167,7 @@ class Picture {
     }
     const px = this.x(peak + 0.5);
     if (px > LEFT && px < this.width) {
-      const where = plan.instructions[peak], level = plan.floor + total[peak];
+      const where = plan.computing(peak), level = plan.floor + total[peak];
       pen.beginPath();
       pen.arc(px, y(level), 5, 0, 7);
       pen.fillStyle = "#fff";
@@ -251,7 +251,7 @@ class Picture {
     const gap = width > 4 && height > 4 ? 0.7 : 0;
     pen.fillStyle = fill;
     pen.globalAlpha = marked && life.origin !== marked ? 0.35 : 1;
-    pen.fillRect(x, y, Math.max(0.6, width - gap), Math.max(0.4, height - gap));
+    pen.fillRect(x, y, Math.max(0.6, width - gap), Math.max(0.1, height - gap));
     pen.globalAlpha = 1;
     if (marked && life.origin === marked) {
       pen.strokeStyle = INK;
@@ -273,7 +273,7 @@ class Picture {
       for (const special of [false, true]) {
         for (let n = first; n <= last; n++) {
           const op = plan.instructions[n].op, color = data.strip[op];
-          if (Boolean(color) !== special) continue;
+          if (Boolean(color) !== special || op === "wait") continue;
           const copy = op === "offload" || op === "fetch";
           pen.fillStyle = color || (n < plan.turn ? "#c6c9d3" : "#ddcbb5");
           // where the axis is time, starting a copy has no width of its own
@@ -340,8 +340,7 @@ class Picture {
       this.pen.fillStyle = FAINT;
       this.pen.fillRect(x, this.bottom, 1, 5);
       this.text(view.clock ? duration(v) : `${v}`, x, y, { align: "center", color: FAINT, px: 12 });
-      const i = plan.instructions[this.instructionAt(x + 1)];
-      const layer = i.target.replace(/^(offload|fetch) /, "");
+      const layer = plan.computing(this.instructionAt(x + 1)).target;
       this.text(layer.length > 13 ? `${layer.slice(0, 12)}…` : layer, x, y + 16, { align: "center", color: FAINT, px: 11 });
     }
     this.text(view.clock ? "time" : "instruction", this.width, y, { align: "right", bold: true });

@@ -97,7 +97,7 @@ def draw_across(paper: Paper, line: Timeline, across: Across, top: float) -> Non
         paper.line(x, top - 6, x, top, FAINT)
         if x < across.left + across.width - 30:
             paper.text(x, top + 15, str(n), 13, anchor="middle", fill=FAINT)
-        layer = shortened(_layer_at(line, n), 110, 12)
+        layer = shortened(line.computing(n).target, 110, 12)
         if n + step / 2 < count:
             paper.text(
                 x + 3, top + 32, layer, 12, fill=FAINT,
@@ -105,14 +105,6 @@ def draw_across(paper: Paper, line: Timeline, across: Across, top: float) -> Non
             )  # fmt: skip
     paper.text(across.left + across.width + 12, top + 15, "instruction", 14, fill=INK, weight=600)
     paper.text(across.left + across.width + 12, top + 36, "and its layer", 13, fill=FAINT)
-
-
-def _layer_at(line: Timeline, position: int) -> str:
-    """The layer of the first instruction from here on that computes."""
-    for instruction in line.instructions[position:]:
-        if instruction.op not in ("offload", "fetch", "wait"):
-            return instruction.target
-    return ""
 
 
 def draw_legend(

@@ -72,9 +72,25 @@ class Plan {
         total[n] += sum;
       }
     }
-    for (let n = 0; n < this.count; n++) if (total[n] > total[peak]) peak = n;
+    for (let n = 0; n < this.count; n++) {
+      const more = total[n] - total[peak];
+      if (more > 0 || (more === 0 && !this.computes(peak) && this.computes(n))) peak = n;
+    }
     this.use = { curves, total, peak };
     return this.use;
+  }
+
+  computes(n) { return !["offload", "fetch", "wait"].includes(this.instructions[n].op); }
+
+  // The first instruction from n on that is neither a copy nor a wait.
+  computing(n) {
+    while (n < this.count - 1 && !this.computes(n)) n += 1;
+    return this.instructions[n];
+  }
+
+  // Where the axis of addresses begins at first: where parameters take most of it, near their end.
+  lowest() {
+    return this.floor > 0.5 * this.bytes ? this.floor - 0.14 * (this.bytes - this.floor) : 0;
   }
 
   // Everything known about one buffer, as rows of a table, and a sentence about its fate.

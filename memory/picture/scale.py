@@ -69,5 +69,5 @@ def nice_step(nbytes: float) -> int:
 def count_step(count: int, about: int) -> int:
     """A round step that cuts ``count`` into about so many parts."""
     rough = max(1.0, count / about)
-    base = 10 ** int(math.log10(rough))
+    base = int(10.0 ** int(math.log10(rough)))
     return next((f * base for f in (1, 2, 5, 10) if f * base >= rough), base * 10)

@@ -41,7 +41,7 @@ class Viewer {
     const parts = [`${plan.strategy}${about}`, `${size(plan.bytes)} on the device`];
     if (plan.host) parts.push(`${size(plan.host)} on the host`, `${size(plan.moved)} moved each way`);
     const reuse = this.plans.find((p) => p.strategy === "reuse");
-    let time = `${duration(plan.seconds * 1e6)} an iteration by ${data.figures} figures`;
+    let time = `${duration(plan.seconds * 1e6)} an iteration (${data.figures} figures)`;
     if (reuse && reuse !== plan) {
       const more = 100 * (plan.seconds / reuse.seconds - 1);
       time += `, ${more < 0 ? "−" : "+"}${Math.abs(more).toFixed(1)} % against reuse`;
@@ -57,7 +57,7 @@ class Viewer {
     const { plan, view } = this, budget = this.data.budget;
     view.x0 = 0;
     view.x1 = view.clock ? plan.clock[plan.count] : plan.count;
-    view.y0 = plan.floor > 0.5 * plan.bytes ? 0.9 * plan.floor : 0;
+    view.y0 = plan.lowest();
     view.y1 = 1.03 * Math.max(plan.bytes, budget && budget <= 1.5 * plan.bytes ? budget : 0);
     this.redraw();
   }
