@@ -39,14 +39,18 @@ def size(nbytes: float) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """``132 ms``, ``4.21 ms`` or ``12.3 s``."""
+    """``132 ms``, ``4.21 ms``, ``12.3 s`` or ``26 µs``."""
     if seconds >= 10:
         return f"{seconds:.1f} s"
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} µs"
     return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
 def percent(part: float, whole: float) -> str:
-    """How much smaller ``part`` is than ``whole``: ``58.2 %``."""
+    """How much smaller ``part`` is than ``whole``: ``58.2 %`` (``x 12``: 12 times as large)."""
+    if part >= 2 * whole > 0:
+        return f"x {part / whole:.0f}"
     return f"{100 * (1 - part / whole):.1f} %" if whole else "-"
 
 
@@ -54,7 +58,9 @@ def saving(part: float, whole: float) -> str:
     """``58.2 % less``, or ``3.1 % more``."""
     if part <= whole:
         return f"{percent(part, whole)} less"
-    return f"{100 * (part / whole - 1):.1f} % more" if whole else "more"
+    if part >= 2 * whole:
+        return f"{part / whole:.1f} times as much" if whole else "more"
+    return f"{100 * (part / whole - 1):.1f} % more"
 
 
 def change(now: float, before: float) -> str:

@@ -19,7 +19,7 @@ from layrubnet.memory.picture.style import (
     STRIP_FORWARD,
 )
 from layrubnet.memory.report import parts
-from layrubnet.memory.report_text import ABOUT, percent, size
+from layrubnet.memory.report_text import ABOUT, saving, size
 from layrubnet.memory.timeline import KINDS, Timeline
 from layrubnet.memory.timeline import PERSISTENT as PERSISTENT_WORDS
 
@@ -29,8 +29,6 @@ def draw_title(paper: Paper, line: Timeline, title: str, bvlc_bytes: int) -> Non
     plan = line.plan
     name = shortened(title, 700, 30)
     paper.text(118, 48, name, 30, weight=700)
-    less = plan.nbytes <= bvlc_bytes
-    saved = percent(plan.nbytes, bvlc_bytes).removeprefix("-")
     words = f"strategy {plan.strategy}"
     if plan.strategy in ABOUT:
         words += f" ({ABOUT[plan.strategy]})"
@@ -38,11 +36,11 @@ def draw_title(paper: Paper, line: Timeline, title: str, bvlc_bytes: int) -> Non
     if plan.host_bytes:
         words += f"  ·  {size(plan.host_bytes)} on the host"
     paper.text(118, 80, words, 18, fill=FAINT)
-    paper.text(paper.width - 40, 52, saved, 38, anchor="end", weight=700)
+    paper.text(paper.width - 40, 52, saving(plan.nbytes, bvlc_bytes), 36, anchor="end", weight=700)
     paper.text(
         paper.width - 40,
         80,
-        f"{'less' if less else 'more'} than BVLC Caffe's {size(bvlc_bytes)}",
+        f"than BVLC Caffe's {size(bvlc_bytes)}",
         16,
         anchor="end",
         fill=FAINT,
@@ -137,7 +135,9 @@ def draw_legend(
         if some:
             paper.text(x, y - 2, some.strip(), 13, fill=FAINT)
             y += 22
-    if any(life.alone for life in line.lives):
+    last = len(line.instructions) - 1
+    pale = sum(c.nbytes for c in line.lives if c.alone and c.end - c.start < last)
+    if pale > 0.01 * line.plan.nbytes:
         paper.rect(x, y - 12, 16, 16, FILLS["feature"], 'opacity="0.16"')
         paper.text(x + 26, y + 2, "pale: reserved, but empty", 14, fill=FAINT)
         y += 26
