@@ -178,12 +178,16 @@ class Pooling(Layer):
     def _flat(self, array: Any) -> Any:
         return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
 
+    def _mask(self, io: IO, like: Any) -> Any:
+        """The saved mask, cut to the rows there are."""
+        return self._flat(io.saved.mask[: like.shape[0]])
+
     def forward(self, ops: Any, io: IO) -> None:
         x, y = self._flat(io.x[0]), self._flat(io.y[0])
         if not self.maximum:
             ops.average_pool_forward(x, self.geometry, y)
             return
-        mask = self._flat(io.saved.mask)
+        mask = self._mask(io, io.y[0])
         with ops.scratch.reuse():
             ops.max_pool_forward(x, self.geometry, y, mask)
         if len(io.y) > 1:
@@ -195,6 +199,6 @@ class Pooling(Layer):
             return
         dy, dx = self._flat(io.dy[0]), self._flat(io.dx[0])
         if self.maximum:
-            ops.max_pool_backward(self._flat(io.saved.mask), dy, self.geometry, dx)
+            ops.max_pool_backward(self._mask(io, io.dy[0]), dy, self.geometry, dx)
         else:
             ops.average_pool_backward(dy, self.geometry, dx)

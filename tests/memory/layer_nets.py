@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.engine import stubs  # noqa: F401  (registers StubFilter)
 from tests.memory.nets import N, conv, head, ip, layer, net, on, pool, source
 
 _X = conv("x0", "data", 4) + on("TanH", "x0") + conv("x", "x0", 4)
@@ -112,6 +113,22 @@ LAYERS = {
     ),
     "EuclideanLoss": loss("EuclideanLoss"),
     "EuclideanLoss with itself": loss("EuclideanLoss", labels="v"),
+    "Extents": net(
+        _X,
+        source("label_wanted", N),
+        layer("StubFilter", "f", ["x", "label_wanted"], ["f"]),
+        on("TanH", "f"),
+        conv("p", "f", 4),
+        on("PReLU", "p"),
+        on("Dropout", "p"),
+        layer("Concat", "c", ["p", "f"], ["c"]),
+        layer("Slice", "s", ["c"], ["d", "e"]),
+        layer("Eltwise", "m", ["d", "e"], ["m"], "eltwise_param { operation: MAX }"),
+        pool("m1", "m", "MAX", 3),
+        pool("m2", "d", "MAX", 3),
+        layer("EuclideanLoss", "l", ["m1", "m2"], ["l"]),
+        head("x0"),
+    ),
     "Flatten": net(
         _X, on("ReLU", "x"), layer("Flatten", "l1", ["x"], ["y"]), on("TanH", "y"), head("y")
     ),

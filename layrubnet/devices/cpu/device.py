@@ -6,6 +6,7 @@ import math
 import os
 import platform
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class CpuDevice(Device):
 
     def allocate(self, nbytes: int) -> np.ndarray:
         """Zeroed memory, aligned to a page; pages that are never touched cost nothing."""
+        _warm_up()
         try:
             block = np.zeros(nbytes + _PAGE, np.uint8)
         except (MemoryError, ValueError):  # ValueError: more than an index can count
@@ -87,3 +89,13 @@ class CpuDevice(Device):
 
     def synchronize(self) -> None:
         pass
+
+
+@lru_cache(maxsize=1)
+def _warm_up() -> None:
+    """Let BLAS take its own memory first.
+
+    It ends the process where it cannot have that later; a net that does not fit gets a message.
+    """
+    square = np.ones((256, 256), np.float32)
+    np.matmul(square, square)
