@@ -13,6 +13,9 @@ from layrubnet.memory.simulate import simulate
 from layrubnet.memory.timeline import KINDS, PERSISTENT, Timeline, timeline
 
 
+EMPTY = "unused at that moment"
+
+
 @dataclass(frozen=True)
 class Figures:
     """One plan in numbers. Bytes and seconds; times are those of the cost model.
@@ -22,6 +25,8 @@ class Figures:
     to the host in one iteration (as many come back). ``peak_op``, ``peak_layer``: the fullest
     instruction (or what computes next, where that is a copy).
     ``parts``: what the device memory holds at that moment, in words; it adds up to ``device``.
+    Where every buffer has a place for ever (strategy ``caffe``), ``parts`` are all places and
+    ``peak_layer`` is the layer that has most.
     """
 
     strategy: str
@@ -60,6 +65,7 @@ def measure(program: Program, plan: Plan, cost: CostModel, micro_batches: int = 
     weights = sum(line.persistent.get(k, 0) for k in ("param", "param_diff", "history"))
     fullest = line.fullest
     where = line.computing(fullest)
+    layer = _largest_layer(line) if plan.keeps_everything else where.target
     return Figures(
         strategy=plan.strategy,
         device=plan.nbytes,
@@ -70,11 +76,30 @@ def measure(program: Program, plan: Plan, cost: CostModel, micro_batches: int = 
         seconds=seconds,
         stall=stall,
         recompute=recompute,
-        peak_op=where.op,
-        peak_layer=where.target,
+        peak_op="" if plan.keeps_everything else where.op,
+        peak_layer=layer,
         peak_position=fullest,
-        parts=parts(line),
+        parts=places(line) if plan.keeps_everything else parts(line),
     )
+
+
+def _largest_layer(line: Timeline) -> str:
+    """The layer whose buffers take most."""
+    totals: dict[str, int] = {}
+    for life in line.lives:
+        totals[life.layer] = totals.get(life.layer, 0) + life.nbytes
+    return max(totals, key=lambda layer: totals[layer], default="")
+
+
+def places(line: Timeline) -> dict[str, int]:
+    """The places of a plan in which every buffer has one for ever, in words."""
+    plan = line.plan
+    found = {PERSISTENT.get(kind, kind): nbytes for kind, nbytes in line.persistent.items()}
+    for life in line.lives:
+        words = KINDS[life.kind]
+        found[words] = found.get(words, 0) + life.nbytes
+    found["scratch"] = plan.scratch_bytes
+    return _with_rest(found, plan, "buffers of no use in a step, and alignment")
 
 
 def parts(line: Timeline) -> dict[str, int]:
@@ -87,10 +112,12 @@ def parts(line: Timeline) -> dict[str, int]:
         if now:
             found[words] = now
     found["scratch"] = found.get("scratch", 0) + plan.scratch_bytes
+    return _with_rest(found, plan, EMPTY)
+
+
+def _with_rest(found: dict[str, int], plan: Plan, words: str) -> dict[str, int]:
     rest = plan.nbytes - sum(found.values())
-    if rest:
-        found["places that hold nothing then"] = rest
-    return found
+    return {**found, words: rest} if rest else found
 
 
 def as_json(program: Program, plan: Plan, figures: Figures, cost: CostModel) -> dict[str, Any]:

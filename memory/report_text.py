@@ -76,8 +76,8 @@ def summary(
         f"strategy {figures.strategy}: {ABOUT.get(figures.strategy, '')}",
         "",
         f"device memory   {size(figures.device)} ({figures.device:,} bytes)",
-        f"  the peak is at {figures.peak_op} of layer {figures.peak_layer!r} "
-        f"(instruction {figures.peak_position}); then it holds",
+        f"  {_peak(figures)}"
+        + (f" (instruction {figures.peak_position}); then it holds" if figures.peak_op else ""),
     ]
     found = sorted(figures.parts.items(), key=lambda item: -item[1])
     lines += [f"  {size(nbytes):>12}  {words}" for words, nbytes in found if nbytes]
@@ -106,6 +106,13 @@ def summary(
         f"{saving(figures.device, caffe.device)}",
     ]
     return lines
+
+
+def _peak(figures: Figures) -> str:
+    """What sets the peak."""
+    if figures.peak_op:
+        return f"the peak is at {figures.peak_op} of layer {figures.peak_layer!r}"
+    return f"every buffer has a place; layer {figures.peak_layer!r} has most"
 
 
 _COLUMNS = ("strategy", "device", "features", "host", "moved", "time", "waits", "saved", "of feat.")
@@ -175,8 +182,8 @@ def out_of_memory(
         "the system does not give the memory that this net needs",
         error.nbytes,
         where=f"net {program.graph.name or 'without a name'!r}",
-        expected=f"{size(error.nbytes)} under strategy {plan.strategy}; the peak is at "
-        f"{figures.peak_op} of layer {figures.peak_layer!r}\n" + "\n".join(lines),
+        expected=f"{size(error.nbytes)} under strategy {plan.strategy}; {_peak(figures)}\n"
+        + "\n".join(lines),
         got=room,
         hint=hint,
     )

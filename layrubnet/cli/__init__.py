@@ -31,6 +31,7 @@ Train, test and inspect nets written for Caffe.
   layrubnet train net.prototxt --lr 0.01 --max-iter 2000    no solver file needed
   layrubnet test --model net.prototxt --weights net_iter_1000.caffemodel
   layrubnet time --model net.prototxt     how long each layer takes
+  layrubnet plan net.prototxt --compare   how much memory each strategy takes
 
 Caffe's own spellings work as well:
 

@@ -143,7 +143,7 @@ def _with_batch_hint(error: BudgetError, work: Job, strategy: str, budget: int |
         if fits
         else "not even a batch of one image fits this budget"
     )
-    return BudgetError(f"{error}\n  batch:    {advice}")
+    return BudgetError(f"{error}\n            {advice}")
 
 
 def _largest_batch(work: Job, strategy: str, budget: int) -> int:

@@ -18,7 +18,7 @@ from layrubnet.memory.picture.style import (
     STRIP_BACKWARD,
     STRIP_FORWARD,
 )
-from layrubnet.memory.report import parts
+from layrubnet.memory.report import EMPTY, parts
 from layrubnet.memory.report_text import ABOUT, saving, size
 from layrubnet.memory.timeline import KINDS, Timeline
 from layrubnet.memory.timeline import PERSISTENT as PERSISTENT_WORDS
@@ -120,7 +120,7 @@ def draw_legend(
         if held.get(words, 0) >= 0.001 * line.plan.nbytes:
             color = PERSISTENT.get(kind, PERSISTENT_OTHER)
             y = _entry(paper, x, y, color, words, held[words])
-    empty = held.get("places that hold nothing then", 0)
+    empty = held.get(EMPTY, 0)
     if empty:
         y = _entry(paper, x, y, "#FFFFFF", "nothing", empty)
     paper.line(x, y - 10, paper.width - 40, y - 10, FAINT)
