@@ -45,7 +45,9 @@ class Job:
 
     def environment(self) -> dict[str, str]:
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        return {**os.environ, **{name: str(self.threads) for name in names}}
+        # A limit on address space counts what the C library reserves for each thread, too.
+        one = {"MALLOC_ARENA_MAX": "1"}
+        return {**os.environ, **one, **{name: str(self.threads) for name in names}}
 
     def start(self, batch: int, strategy: str, budget: int | None = None) -> Worker:
         process = subprocess.Popen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from functools import partial
@@ -26,6 +27,8 @@ BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks"
 PLANNED = [name for name in STRATEGIES if name != "caffe"]
 NETS = ("CIFAR-quick", "DenseNet", "U-Net")
 PATTERNS = (0xA5, 0x5A)
+QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
+"""Threads and the C library reserve address space that they never use; a limit counts it."""
 
 
 def step(net: CompiledNet, hook: Any = None) -> None:
@@ -108,13 +111,28 @@ def test_nothing_is_written_beyond_the_plan(strategy: str) -> None:
     net.close()
 
 
-def worker(batch: int, strategy: str) -> dict[str, Any]:
-    """Figures of a process of its own that trains ResNet-20."""
+def start(
+    batch: int, strategy: str, *more: str, limit: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A process of its own that trains ResNet-20; ``limit``: as by ``ulimit -v``, in bytes."""
     command = [sys.executable, str(BENCHMARK / "memory_worker.py"), "ResNet-20"]
-    command += [f"--batch={batch}", f"--strategy={strategy}"]
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+    command += [f"--batch={batch}", f"--strategy={strategy}", *more]
+    if limit is not None:
+        command = ["sh", "-c", f'ulimit -v {limit // 1024} && exec "$@"', "sh", *command]
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={**os.environ, **QUIET},
+        text=True,
+        check=False,
     )
+
+
+def worker(batch: int, strategy: str) -> dict[str, Any]:
+    """Figures of such a process."""
+    done = start(batch, strategy)
+    assert done.returncode == 0, done.stderr
     figures: dict[str, Any] = json.loads(done.stdout)
     return figures
 
@@ -136,3 +154,19 @@ def test_offloading_lowers_resident_memory() -> None:
     assert least["anon"] < 0.5 * caffe["anon"]
     assert least["host"] > 0
     assert least["loss"] == caffe["loss"]
+
+
+@pytest.mark.full
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_trains_where_keeping_everything_is_refused(share: float) -> None:
+    """Under ``ulimit -v``: a message for ``caffe``, a training for ``auto`` with a budget."""
+    whole = worker(64, "caffe")
+    limit = whole["size"] - int(whole["planned"] * (1 - share))
+    refused = start(64, "caffe", limit=limit)
+    assert refused.returncode == 1
+    assert "--memory-budget" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    trained = start(64, "auto", f"--budget={int(whole['planned'] * 0.2)}", limit=limit)
+    assert trained.returncode == 0, trained.stderr
+    assert json.loads(trained.stdout)["loss"] == whole["loss"]
