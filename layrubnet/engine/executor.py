@@ -56,6 +56,8 @@ class Executor:
     ) -> None:
         self.program, self.plan, self.device = program, plan, device
         self.rule, self.seed = rule, seed
+        self.arena: Any
+        self._arena_offset: int
         transient = plan.nbytes - plan.persistent_bytes
         self.borrows = lender is not None and lender.transient_bytes >= transient
         if lender is not None and self.borrows:
