@@ -163,3 +163,12 @@ def test_which_file(job: Job) -> None:
     done = job("plan")
     assert done.status == 1
     assert "which net or solver?" in done.error
+
+
+def test_documentation_names_every_strategy_and_has_its_pictures() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    text = (docs / "memory.md").read_text(encoding="utf-8")
+    assert [s for s in STRATEGIES if f"| `{s}` |" not in text] == []
+    pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", text)
+    assert len(pictures) >= 6
+    assert [p for p in pictures if not (docs / p).is_file()] == []
