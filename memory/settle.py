@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from layrubnet.memory.iteration import Outline
 
-_SHARES = (0.93, 0.8, 0.6, 0.0)
-_MANY = 5000
+_SHARES = (0.93, 0.8, 0.7, 0.0)
+MANY = 5000
 """With so many slots fewer shares are tried."""
 
 
@@ -24,7 +24,7 @@ def settle(outline: Outline, height: int, seconds: float = float("inf")) -> Outl
     if room is None or outline.height <= height:
         return outline
     best = outline
-    for share in _SHARES if len(outline.slots) < _MANY else _SHARES[1::2]:
+    for share in _SHARES if len(outline.slots) < MANY else _SHARES[2:]:
         other = outline.iteration.outline(
             replace(outline.decisions, room=int(share * min(room, outline.bound)))
         )

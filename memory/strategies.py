@@ -28,6 +28,7 @@ from layrubnet.memory.copies import Pace
 from layrubnet.memory.iteration import Decisions, Iteration
 from layrubnet.memory.lifetimes import Slot
 from layrubnet.memory.rewrite import Choice, Rewritten
+from layrubnet.memory.settle import MANY
 
 STRATEGIES = (
     "caffe", "reuse", "intra", "inter", "hybrid", "vdnn", "recompute", "sublinear", "min", "auto",
@@ -35,6 +36,8 @@ STRATEGIES = (
 
 CHEAP = 10
 """A layer is cheap to repeat when it does at most so many operations per element it writes."""
+_EASY = 0.7
+"""With so little of the peak to themselves, the copies of a large net find addresses at once."""
 ONE_STEP = Pace(lag=1, lead=1)
 
 
@@ -133,7 +136,8 @@ def _min(iteration: Iteration) -> Decisions:
     options = [{**moved, **repeated}, dict(_offloaded(iteration.candidates))]
     outlines = [iteration.outline(Decisions(choices, Pace(0, 0))) for choices in options]
     best = min(outlines, key=lambda o: o.bound)
-    return Decisions(best.decisions.choices, room=best.bound)
+    room = best.bound if len(best.slots) < MANY else int(best.bound * _EASY)
+    return Decisions(best.decisions.choices, room=room)
 
 
 _MAKERS: dict[str, Callable[[Iteration], Decisions]] = {
