@@ -14,6 +14,11 @@ from tests.memory.nets import FAMILIES
 from tests.memory.training import Result, Training, budgets, differences, train
 
 PLANNED = [name for name in STRATEGIES if name != "caffe"]
+MOSTLY = [
+    pytest.param(name, marks=pytest.mark.full if name in ("intra", "inter", "vdnn") else ())
+    for name in PLANNED
+]
+"""What these do, hybrid does as well."""
 READERS = {"Data", "HDF5Data", "MemoryData"}
 """They only load, as DummyData does."""
 
@@ -34,7 +39,7 @@ def test_table_is_complete() -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("strategy", PLANNED)
+@pytest.mark.parametrize("strategy", MOSTLY)
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers(name: str, strategy: str) -> None:
     got = train(LAYERS[name], strategy)
