@@ -14,7 +14,7 @@ from layrubnet.memory.candidates import Candidate
 from layrubnet.memory.iteration import Iteration, Outline
 from layrubnet.memory.rewrite import Choice
 
-WORK = 120_000
+WORK = 60_000
 """Instructions to look at in all tries together; a try looks at each of the plan's."""
 
 _Choices = Mapping[str, Choice]
@@ -22,6 +22,8 @@ _Choices = Mapping[str, Choice]
 
 def improve(outline: Outline, budget: int) -> Outline:
     """A plan at least as fast as ``outline`` with a peak of at most ``budget`` bytes."""
+    if not outline.decisions.choices:
+        return outline
     best = outline
     moves = _moves(outline.iteration)
     tries = WORK // max(1, len(outline.rewritten.instructions))

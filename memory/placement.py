@@ -114,7 +114,7 @@ def _improve(
 ) -> _Placed:
     """Place what sticks out above the bound before the rest, and sometimes something else."""
     rng = random.Random(seed)
-    tries = max(4, min(TRIES, 8_000 // max(1, len(slots))))
+    tries = max(4, min(TRIES, 5_000 // max(1, len(slots))))
     current = best
     for _ in range(tries):
         offsets = current[0]
