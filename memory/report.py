@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from layrubnet.engine.program import Instruction, Program
+from layrubnet.engine.program import Instruction
 from layrubnet.memory.cost import CostModel
 from layrubnet.memory.plan import Plan
 from layrubnet.memory.simulate import simulate
-from layrubnet.memory.timeline import KINDS, PERSISTENT, Timeline, timeline
-
+from layrubnet.memory.timeline import KINDS, PERSISTENT, Timeline
 
 EMPTY = "unused at that moment"
 
@@ -44,9 +43,9 @@ class Figures:
     parts: Mapping[str, int] = field(default_factory=dict)
 
 
-def measure(program: Program, plan: Plan, cost: CostModel, micro_batches: int = 1) -> Figures:
-    """The figures of ``plan`` for an iteration of ``micro_batches``."""
-    line = timeline(program, plan)
+def measure(line: Timeline, cost: CostModel, micro_batches: int = 1) -> Figures:
+    """The figures of a plan for an iteration of ``micro_batches``."""
+    plan = line.plan
     passes = dict.fromkeys(("step_first", "forward", "backward", "update"), 1)
     if "step_first" in plan.schedules:
         passes["forward"] = passes["backward"] = 0
@@ -120,9 +119,9 @@ def _with_rest(found: dict[str, int], plan: Plan, words: str) -> dict[str, int]:
     return {**found, words: rest} if rest else found
 
 
-def as_json(program: Program, plan: Plan, figures: Figures, cost: CostModel) -> dict[str, Any]:
+def as_json(line: Timeline, figures: Figures, cost: CostModel) -> dict[str, Any]:
     """The figures, every buffer with its place and time, and the instructions of one step."""
-    line = timeline(program, plan)
+    program, plan = line.program, line.plan
     buffers = [
         {
             "name": life.name,

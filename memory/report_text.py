@@ -10,6 +10,7 @@ from layrubnet.memory.caffe_bytes import CaffeBytes
 from layrubnet.memory.cost import CPU, CostModel
 from layrubnet.memory.plan import Plan
 from layrubnet.memory.report import Figures, measure
+from layrubnet.memory.timeline import timeline
 
 ABOUT = {
     "caffe": "everything keeps its place",
@@ -168,7 +169,7 @@ def out_of_memory(
 
     ``free``: bytes that could be had, as far as the system says; ``why``: what limits them.
     """
-    figures = measure(program, plan, CostModel(CPU))
+    figures = measure(timeline(program, plan), CostModel(CPU))
     found = sorted(figures.parts.items(), key=lambda item: -item[1])
     lines = [f"  planned:  {size(nbytes):>10}  {words}" for words, nbytes in found if nbytes]
     room = f"{size(free)} free{f' ({why})' if why else ''}" if free is not None else "less"

@@ -80,6 +80,7 @@ class Copy:
 class Timeline:
     """One step of a plan. ``turn``: the first instruction of backward."""
 
+    program: Program
     plan: Plan
     instructions: Sequence[Instruction]
     turn: int
@@ -143,7 +144,7 @@ def timeline(program: Program, plan: Plan) -> Timeline:
         kind = program.buffers[name].kind
         persistent[kind] = persistent.get(kind, 0) + program.buffers[name].nbytes
     lives = _lives(schedule, plan)
-    return Timeline(plan, instructions, turn, lives, _copies(schedule), persistent)
+    return Timeline(program, plan, instructions, turn, lives, _copies(schedule), persistent)
 
 
 def _whole_step(plan: Plan) -> Schedule:

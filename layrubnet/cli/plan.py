@@ -35,6 +35,7 @@ from layrubnet.memory.planner import BudgetError
 from layrubnet.memory.report import Figures, as_json, largest
 from layrubnet.memory.report_text import size, summary, table
 from layrubnet.memory.strategies import STRATEGIES, check_strategy
+from layrubnet.memory.timeline import Timeline
 
 NAME = "plan"
 ALIASES: list[str] = []
@@ -103,22 +104,21 @@ def run(args: argparse.Namespace) -> int:
     for name in others:
         if name not in plans:
             plans[name] = work.plan(name)
-    plans = {name: plans[name] for name in STRATEGIES if name in plans}
-    figures = {name: work.measured(plan) for name, plan in plans.items()}
+    lines = {name: work.timeline(plans[name]) for name in STRATEGIES if name in plans}
+    figures = {name: work.measured(line) for name, line in lines.items()}
     bvlc = caffe_bytes(work.graph, histories=work.histories)
     fits = _largest_batch(work, strategy, budget) if budget is not None else None
-    _print(args, work, strategy, plans, figures, bvlc, budget, fits)
+    _print(args, lines[strategy], figures, bvlc, budget, fits)
     if args.json:
         _write(
             args.json,
-            lambda: json.dumps(_everything(work, strategy, plans, figures, bvlc, budget, fits)),
+            lambda: json.dumps(_everything(work, lines[strategy], figures, bvlc, budget, fits)),
         )
     title = f"{net}, batch {work.batch_size}"
     if args.svg:
-        program = work.program(strategy)
-        _write(args.svg, lambda: draw(program, plans[strategy], title, bvlc.total, budget))
+        _write(args.svg, lambda: draw(lines[strategy], title, bvlc.total, budget))
     if args.html:
-        shown = [(work.program(n), p, figures[n]) for n, p in plans.items()]
+        shown = [(line, figures[name]) for name, line in lines.items()]
         _write(args.html, lambda: page(shown, title, strategy, bvlc.total, budget, work.cost))
     return 0
 
@@ -156,15 +156,13 @@ def _largest_batch(work: Job, strategy: str, budget: int) -> int:
 
 def _print(
     args: argparse.Namespace,
-    work: Job,
-    strategy: str,
-    plans: dict[str, Plan],
+    line: Timeline,
     figures: dict[str, Figures],
     bvlc: CaffeBytes,
     budget: int | None,
     fits: int | None,
 ) -> None:
-    chosen = figures[strategy]
+    chosen = figures[line.plan.strategy]
     print("\n".join(summary(chosen, figures["reuse"], figures["caffe"], bvlc, args.device_figures)))
     if budget is not None:
         print(f"\nbudget          {size(budget)}: {size(budget - chosen.device)} to spare")
@@ -173,7 +171,7 @@ def _print(
         print("\n" + "\n".join(table(list(figures.values()), bvlc, budget)))
     if args.verbose:
         print("\ninstructions")
-        for name, schedule in plans[strategy].schedules.items():
+        for name, schedule in line.plan.schedules.items():
             print(f"  {name}")
             print("\n".join(f"  {n:5d}  {i}" for n, i in enumerate(schedule.instructions)))
     for what, path in (("JSON", args.json), ("picture", args.svg), ("page", args.html)):
@@ -185,8 +183,7 @@ def _print(
 
 def _everything(
     work: Job,
-    strategy: str,
-    plans: dict[str, Plan],
+    line: Timeline,
     figures: dict[str, Figures],
     bvlc: CaffeBytes,
     budget: int | None,
@@ -202,7 +199,7 @@ def _everything(
         "largest_batch": fits,
         "notes": list(work.notes),
         "caffe": {**categories, "features": bvlc.features, "total": bvlc.total},
-        "plan": as_json(work.program(strategy), plans[strategy], figures[strategy], work.cost),
+        "plan": as_json(line, figures[line.plan.strategy], work.cost),
         "strategies": {name: asdict(f) for name, f in figures.items()},
     }
 

@@ -21,6 +21,7 @@ from layrubnet.memory.options import MemoryOptions, asked_in_net, solver_memory
 from layrubnet.memory.plan import Plan
 from layrubnet.memory.planner import PlanOptions, make_plan, sections_of
 from layrubnet.memory.report import Figures, measure
+from layrubnet.memory.timeline import Timeline, timeline
 from layrubnet.memory.verify import verify
 from layrubnet.prototxt.solver_nets import NetSource, solver_train_net
 from layrubnet.prototxt.text import read_solver
@@ -125,9 +126,13 @@ class Job:
         verify(self.program(strategy), plan, sections_of(plan))
         return plan
 
-    def measured(self, plan: Plan) -> Figures:
-        """The figures of one of this job's plans."""
-        return measure(self.program(plan.strategy), plan, self.cost, self.micro_batches)
+    def timeline(self, plan: Plan) -> Timeline:
+        """One of this job's plans, read back."""
+        return timeline(self.program(plan.strategy), plan)
+
+    def measured(self, line: Timeline) -> Figures:
+        """The figures of a plan."""
+        return measure(line, self.cost, self.micro_batches)
 
     def with_batch(self, batch: int) -> Job:
         """The same net with another batch size."""

@@ -40,14 +40,22 @@ def merged(small: Mapping[str, list[Box]]) -> dict[str, list[Box]]:
 def _add(plane: np.ndarray, box: Box, left: int, top: int) -> None:
     x, y, width, height = box[0] - left, box[1] - top, box[2], box[3]
     across = _shares(x, width)
-    for row, share in zip(range(int(y), plane.shape[0]), _shares(y, height), strict=False):
-        plane[row, int(x) : int(x) + len(across)] += share * across
+    first = int(x)
+    for row, share in enumerate(_shares(y, height), int(y)):
+        if len(across) < 5:  # most are this narrow, and NumPy takes long to start
+            for column, part in enumerate(across, first):
+                plane[row, column] += share * part
+        else:
+            plane[row, first : first + len(across)] += share * np.array(across, np.float32)
 
 
-def _shares(start: float, length: float) -> np.ndarray:
+def _shares(start: float, length: float) -> list[float]:
     """How much of each pixel from ``int(start)`` on is covered."""
-    edges = np.arange(int(start), int(start + length) + 2)
-    return np.diff(np.clip(edges, start, start + length)).astype(np.float32)
+    end = start + length
+    first, last = int(start), int(end)
+    if first == last:
+        return [length]
+    return [first + 1 - start, *[1.0] * (last - first - 1), end - last]
 
 
 def _rectangles(mask: np.ndarray, left: int, top: int) -> Iterable[Box]:

@@ -14,20 +14,18 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from layrubnet.engine.program import Program
 from layrubnet.memory.cost import CostModel
 from layrubnet.memory.picture.style import FILLS, ON_FILL, PERSISTENT, PERSISTENT_OTHER, STRIP
-from layrubnet.memory.plan import Plan
 from layrubnet.memory.report import Figures
 from layrubnet.memory.report_text import ABOUT
-from layrubnet.memory.timeline import KINDS, Timeline, timeline
+from layrubnet.memory.timeline import KINDS, Timeline
 from layrubnet.memory.timeline import PERSISTENT as PERSISTENT_WORDS
 
 _SCRIPTS = ("model.js", "draw.js", "viewer.js")
 
 
 def page(
-    plans: Sequence[tuple[Program, Plan, Figures]],
+    plans: Sequence[tuple[Timeline, Figures]],
     title: str,
     first: str,
     bvlc_bytes: int,
@@ -44,7 +42,7 @@ def page(
         "figures": cost.figures.name,
         "kinds": [[words, FILLS[k], ON_FILL.get(k, "#000")] for k, words in KINDS.items()],
         "strip": STRIP,
-        "plans": [_plan(*entry, cost, names) for entry in plans],
+        "plans": [_plan(line, figures, cost, names) for line, figures in plans],
         "names": [],
     }
     data["names"] = list(names)
@@ -63,9 +61,9 @@ def _resource(name: str) -> str:
 
 
 def _plan(
-    program: Program, plan: Plan, figures: Figures, cost: CostModel, names: dict[str, int]
+    line: Timeline, figures: Figures, cost: CostModel, names: dict[str, int]
 ) -> dict[str, Any]:
-    line = timeline(program, plan)
+    plan, kinds = line.plan, list(KINDS)
 
     def number(name: str) -> int:
         return names.setdefault(name, len(names))
@@ -88,7 +86,7 @@ def _plan(
         "lives": _flat(
             [
                 number(life.name),
-                list(KINDS).index(life.kind),
+                kinds.index(life.kind),
                 number(life.layer),
                 life.start,
                 life.end,

@@ -7,7 +7,6 @@ them: the instructions of one step, forward then backward.
 
 from __future__ import annotations
 
-from layrubnet.engine.program import Program
 from layrubnet.memory.picture.arena import draw_arena
 from layrubnet.memory.picture.curve import draw_curve
 from layrubnet.memory.picture.furniture import draw_across, draw_legend, draw_title
@@ -15,8 +14,7 @@ from layrubnet.memory.picture.lanes import draw_host, draw_strip
 from layrubnet.memory.picture.paper import Paper
 from layrubnet.memory.picture.scale import Across, Up
 from layrubnet.memory.picture.style import BACKWARD, FORWARD
-from layrubnet.memory.plan import Plan
-from layrubnet.memory.timeline import Timeline, timeline
+from layrubnet.memory.timeline import Timeline
 
 WIDTH, HEIGHT = 1600, 1000
 _LEFT, _RIGHT = 118, 300
@@ -26,14 +24,12 @@ _STRIP = (750, 24)
 _HOST = (796, 96)
 
 
-def draw(
-    program: Program, plan: Plan, title: str, bvlc_bytes: int, budget: int | None = None
-) -> str:
+def draw(line: Timeline, title: str, bvlc_bytes: int, budget: int | None = None) -> str:
     """Return the picture as SVG text.
 
     ``title``: the net, in words. ``bvlc_bytes``: what BVLC Caffe takes, for the saving.
     """
-    line = timeline(program, plan)
+    plan = line.plan
     paper = Paper(WIDTH, HEIGHT, f"Memory plan of {title}, strategy {plan.strategy}")
     across = Across(_LEFT, WIDTH - _LEFT - _RIGHT, len(line.instructions))
     copies = bool(line.copies)

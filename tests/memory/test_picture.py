@@ -21,6 +21,7 @@ from layrubnet.memory.picture.style import BUDGET, FETCH, FILLS, OFFLOAD
 from layrubnet.memory.picture.svg import draw
 from layrubnet.memory.report import measure
 from layrubnet.memory.strategies import STRATEGIES
+from layrubnet.memory.timeline import timeline
 from tests.memory.support import COST, planned
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -28,7 +29,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def svg_of(strategy: str, depth: int = 4, budget: int | None = None) -> ElementTree.Element:
     made, plan = planned(strategy, depth)
-    return ElementTree.fromstring(draw(made, plan, "chain <&>, batch 4", 10 << 20, budget))
+    return ElementTree.fromstring(
+        draw(timeline(made, plan), "chain <&>, batch 4", 10 << 20, budget)
+    )
 
 
 def words(root: ElementTree.Element) -> str:
@@ -46,7 +49,7 @@ def test_picture_is_well_formed_and_labelled(strategy: str) -> None:
 
 def test_every_buffer_of_a_small_net_is_a_rectangle() -> None:
     made, plan = planned("reuse", 2)
-    root = ElementTree.fromstring(draw(made, plan, "t", 1 << 20))
+    root = ElementTree.fromstring(draw(timeline(made, plan), "t", 1 << 20))
     titles = [t.text or "" for t in root.iter(f"{SVG}title")]
     step = plan.schedules["step_first"]
     for name in ("c0.data", "c0@1.data", "c1.diff", "x1.data"):
@@ -82,7 +85,7 @@ def test_budget_line_is_drawn_where_it_is_near() -> None:
 
 def test_a_deep_net_stays_small() -> None:
     made, plan = planned("hybrid", 400)
-    text = draw(made, plan, "deep", 1 << 30)
+    text = draw(timeline(made, plan), "deep", 1 << 30)
     ElementTree.fromstring(text)
     assert len(text) < 3_000_000
     assert text.count("<") < 5000
@@ -141,7 +144,7 @@ def test_axis_is_broken_only_where_parameters_fill_it() -> None:
 
 def write_page(folder: Path) -> Path:
     plans = [planned(s) for s in ("caffe", "reuse", "hybrid", "sublinear")]
-    shown = [(made, plan, measure(made, plan, COST)) for made, plan in plans]
+    shown = [(line, measure(line, COST)) for line in (timeline(*p) for p in plans)]
     target = folder / "plan.html"
     target.write_text(page(shown, "chain <&>", "hybrid", 10 << 20, 1 << 20, COST))
     return target
@@ -189,6 +192,54 @@ def test_page_describes_a_buffer(tmp_path: Path) -> None:
     assert "<td>layer</td><td>sum0</td>" in offloaded
     again = unescape(chromium(tmp_path, f"{address}#caffe/x1.data", "--dump-dom"))
     assert "no other buffer ever uses this place" in again
+
+
+GESTURES = """
+<script>
+addEventListener("load", () => setTimeout(() => {
+  const canvas = document.getElementById("picture"), box = canvas.getBoundingClientRect();
+  const at = (x, y) => ({ clientX: box.left + x, clientY: box.top + y, pointerId: 1 });
+  const note = (key, value) => { document.body.dataset[key] = value; };
+  const tip = () => document.getElementById("tip");
+  const viewer = window.viewer;
+  canvas.setPointerCapture = () => {};
+  const life = viewer.plan.byName.get("x1.data"), [x, y, w, h] = viewer.picture.boxOf(life);
+  canvas.dispatchEvent(new PointerEvent("pointermove", at(x + w / 2, y + h / 2)));
+  note("hover", tip().querySelector("h3").textContent);
+  const before = viewer.view.x1 - viewer.view.x0;
+  canvas.dispatchEvent(new WheelEvent("wheel", { ...at(x + 5, y + 5), deltaY: -400 }));
+  note("zoom", before / (viewer.view.x1 - viewer.view.x0));
+  const left = viewer.view.x0;
+  canvas.dispatchEvent(new PointerEvent("pointerdown", at(500, 300)));
+  canvas.dispatchEvent(new PointerEvent("pointermove", at(300, 300)));
+  canvas.dispatchEvent(new PointerEvent("pointerup", at(300, 300)));
+  note("pan", viewer.view.x0 - left);
+  canvas.dispatchEvent(new MouseEvent("dblclick", at(300, 300)));
+  note("whole", viewer.view.x1 - viewer.view.x0 === viewer.plan.count);
+  document.getElementById("clock").click();
+  note("time", viewer.view.x1 === viewer.plan.clock[viewer.plan.count]);
+  document.querySelectorAll("#strategies button")[0].click();
+  note("strategy", document.getElementById("summary").textContent.split(" ")[0]);
+  note("done", "yes");
+}, 500));
+</script></body>"""
+
+
+@needs_chromium
+def test_pointing_zooming_moving_and_switching(tmp_path: Path) -> None:
+    target = write_page(tmp_path)
+    target.write_text(target.read_text().replace("</body>", GESTURES))
+    dom = unescape(chromium(tmp_path, target.as_uri(), "--dump-dom"))
+    body = re.search(r"<body[^>]*>", dom)
+    assert body
+    said = dict(re.findall(r'data-(\w+)="([^"]*)"', body[0]))
+    assert "error" not in said
+    assert said["done"] == "yes"
+    assert said["hover"].startswith("x1.data")
+    assert float(said["zoom"]) > 1.5
+    assert float(said["pan"]) > 0
+    assert said["whole"] == said["time"] == "true"
+    assert said["strategy"] == "caffe"
 
 
 @needs_chromium

@@ -36,7 +36,7 @@ def test_what_is_in_use_at_the_peak_is_the_bound_of_the_plan(strategy: str) -> N
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_parts_add_up_to_the_device_memory(strategy: str) -> None:
     made, plan = planned(strategy)
-    figures = measure(made, plan, COST)
+    figures = measure(timeline(made, plan), COST)
     assert sum(figures.parts.values()) == figures.device == plan.nbytes
     assert min(figures.parts.values()) >= 0
     assert figures.weights + figures.features == figures.device
@@ -44,7 +44,9 @@ def test_parts_add_up_to_the_device_memory(strategy: str) -> None:
 
 
 def test_offloading_moves_bytes_and_recomputing_takes_time() -> None:
-    reuse, hybrid, again = (measure(*planned(s), COST) for s in ("reuse", "hybrid", "sublinear"))
+    reuse, hybrid, again = (
+        measure(timeline(*planned(s)), COST) for s in ("reuse", "hybrid", "sublinear")
+    )
     assert (reuse.moved, reuse.host, reuse.recompute) == (0, 0, 0)
     assert hybrid.moved == hybrid.host > 0
     assert hybrid.seconds == pytest.approx(reuse.seconds + hybrid.stall)
@@ -53,15 +55,17 @@ def test_offloading_moves_bytes_and_recomputing_takes_time() -> None:
 
 
 def test_micro_batches_multiply_time_and_transfers() -> None:
-    made, plan = planned("hybrid")
-    one, two = measure(made, plan, COST), measure(made, plan, COST, micro_batches=2)
+    line = timeline(*planned("hybrid"))
+    one, two = measure(line, COST), measure(line, COST, micro_batches=2)
     assert two.moved == 2 * one.moved
     assert two.device == one.device
 
 
 def test_json_holds_every_buffer_and_instruction() -> None:
     made, plan = planned("hybrid")
-    data = json.loads(json.dumps(as_json(made, plan, measure(made, plan, COST), COST)))
+    data = json.loads(
+        json.dumps(as_json(timeline(made, plan), measure(timeline(made, plan), COST), COST))
+    )
     step = plan.schedules["step_first"]
     assert [(i["op"], i["target"]) for i in data["instructions"]] == [
         (i.op, i.target) for i in step.instructions
@@ -74,14 +78,14 @@ def test_json_holds_every_buffer_and_instruction() -> None:
 
 
 def test_table_fits_100_columns_and_has_a_row_per_strategy() -> None:
-    figures = [measure(*planned(s), COST) for s in STRATEGIES]
+    figures = [measure(timeline(*planned(s)), COST) for s in STRATEGIES]
     lines = table(figures, caffe_bytes(program().graph), 1 << 20)
     assert max(map(len, lines)) <= 100
     assert [line.split()[0] for line in lines[2 : 3 + len(STRATEGIES)]] == ["BVLC", *STRATEGIES]
 
 
 def test_summary_names_peak_savings_and_time() -> None:
-    figures = {s: measure(*planned(s), COST) for s in ("caffe", "reuse", "hybrid")}
+    figures = {s: measure(timeline(*planned(s)), COST) for s in ("caffe", "reuse", "hybrid")}
     bvlc = caffe_bytes(program().graph)
     text = "\n".join(summary(figures["hybrid"], figures["reuse"], figures["caffe"], bvlc, "gpu"))
     hybrid = figures["hybrid"]
