@@ -17,10 +17,13 @@ _Choices = dict[str, Choice]
 
 
 def checkpoints(iteration: Iteration) -> Iterator[_Choices]:
-    """Choices for the best number of segments, and for half and twice as many."""
+    """Choices for the best number of segments, and for some others.
+
+    More segments keep more at the cuts; that pays where it can be offloaded.
+    """
     cuts = _Cuts(iteration)
     best = cuts.best_count()
-    for count in sorted({max(1, best // 2), best, best * 2}, key=lambda k: abs(k - best)):
+    for count in dict.fromkeys((best, max(1, best // 2), best * 2, best * 4)):
         yield cuts.choices(count)
 
 

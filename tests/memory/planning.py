@@ -20,7 +20,7 @@ from layrubnet.memory.verify import verify
 from layrubnet.proto import NetParameter, SolverParameter
 from layrubnet.solvers.rules import make_rule
 from tests.memory.nets import FAMILIES
-from tests.support.example_nets import example_graph, graph_of
+from tests.support.example_nets import example_graph, example_nets, graph_of
 
 DEVICE: Any = get_device("null")
 ANY_SCRATCH = 1 << 40
@@ -36,10 +36,10 @@ def program_of(graph: Graph) -> Program:
 
 @cache
 def known_program(net: str) -> Program:
-    """A program by name, of tests/memory/nets.py or the catalogue."""
-    if net in FAMILIES:
-        return program_of(graph_of(text_format.Parse(FAMILIES[net], NetParameter())))
-    return program_of(example_graph(net))
+    """A program by name, of the catalogue or (small ones) of tests/memory/nets.py."""
+    if net in example_nets().PUBLISHED:
+        return program_of(example_graph(net))
+    return text_program(FAMILIES[net])
 
 
 def text_program(text: str) -> Program:
