@@ -47,7 +47,11 @@ class Picture {
 
   // -- scales ------------------------------------------------------------------------------------
 
-  position(n) { return this.view.clock ? this.plan.clock[Math.min(n, this.plan.count)] : n; }
+  position(n) {
+    if (!this.view.clock) return n;
+    const whole = Math.min(Math.floor(n), this.plan.count - 1), { clock } = this.plan;
+    return clock[whole] + (n - whole) * (clock[whole + 1] - clock[whole]);
+  }
 
   x(n) {
     const { x0, x1 } = this.view;

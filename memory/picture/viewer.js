@@ -19,6 +19,7 @@ class Viewer {
     const [strategy, buffer] = decodeURIComponent(location.hash.slice(1)).split("/", 2);
     const wanted = this.plans.findIndex((p) => p.strategy === (strategy || data.first));
     this.choose(Math.max(0, wanted));
+    this.draw(); // now, not with the next frame: pointing needs the scales
     const life = buffer && this.plan.byName.get(buffer);
     if (life) this.pin(life);
   }

@@ -196,7 +196,7 @@ def test_page_describes_a_buffer(tmp_path: Path) -> None:
 
 GESTURES = """
 <script>
-addEventListener("load", () => setTimeout(() => {
+function gestures() {
   const canvas = document.getElementById("picture"), box = canvas.getBoundingClientRect();
   const at = (x, y) => ({ clientX: box.left + x, clientY: box.top + y, pointerId: 1 });
   const note = (key, value) => { document.body.dataset[key] = value; };
@@ -221,7 +221,10 @@ addEventListener("load", () => setTimeout(() => {
   document.querySelectorAll("#strategies button")[0].click();
   note("strategy", document.getElementById("summary").textContent.split(" ")[0]);
   note("done", "yes");
-}, 500));
+}
+const waiting = setInterval(() => {
+  if (document.body.dataset.ready) { clearInterval(waiting); gestures(); }
+}, 20);
 </script></body>"""
 
 
