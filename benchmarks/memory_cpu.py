@@ -5,7 +5,8 @@
 
 Three tables. (1) Strategies: planned bytes, resident anonymous memory, its difference to the plan
 ('outside the plan': what libraries take for themselves, and what never was touched), bytes in the
-offload file, and step times as ratios to ``caffe`` (processes take turns, A B A B; medians).
+offload file, and step times as ratios to ``caffe`` (processes take turns, A B A B; medians), by
+the clock and, for machines that others use too, in processor time (copies included).
 (2) Two batch sizes: the measured difference of resident memory beside the planned one. (3) A limit
 on the address space (``ulimit -v``) under which ``caffe`` is refused and ``auto`` trains.
 """
@@ -86,7 +87,7 @@ class Worker:
 
     process: subprocess.Popen[str]
     figures: dict[str, Any] = field(default_factory=dict)
-    times: list[float] = field(default_factory=list)
+    times: list[tuple[float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.figures = json.loads(self._answer())
@@ -102,7 +103,13 @@ class Worker:
         assert self.process.stdin is not None
         self.process.stdin.write(f"steps {count}\n")
         self.process.stdin.flush()
-        self.times.append(float(self._answer()))
+        wall, busy = map(float, self._answer().split())
+        self.times.append((wall, busy))
+
+    def ratio(self, other: Worker, clock: int) -> float:
+        """Step time against another worker: neighbours in time are compared, then the median."""
+        pairs = zip(self.times, other.times, strict=True)
+        return statistics.median(a[clock] / b[clock] for a, b in pairs)
 
     def close(self) -> None:
         assert self.process.stdin is not None
@@ -130,7 +137,7 @@ def strategies(job: Job, batch: int, rounds: int, steps: int) -> dict[str, Any]:
     print(f"{job.net}, batch {batch}, {job.threads} thread(s)")
     print(
         f"{'':14}{'planned':>10}{'resident':>10}{'outside':>10}{'file':>10}"
-        f"{'resident':>10}{'step':>9}{'time':>7}"
+        f"{'resident':>10}{'step':>9}{'time':>7}{'cpu':>7}"
     )
     print(
         f"{'':14}{'MiB':>10}{'MiB':>10}{'MiB':>10}{'MiB':>10}{'/ caffe':>10}{'ms':>9}{'ratio':>7}"
@@ -139,14 +146,13 @@ def strategies(job: Job, batch: int, rounds: int, steps: int) -> dict[str, Any]:
     for name, worker in workers.items():
         worker.close()
         f = worker.figures
-        # Neighbours in time are compared with each other: ratios round by round, then the median.
-        ratio = statistics.median(a / b for a, b in zip(worker.times, base.times, strict=True))
+        wall, busy = worker.ratio(base, 0), worker.ratio(base, 1)
         share = f["anon"] / base.figures["anon"]
-        found[name] = {**f, "ratio": ratio, "share": share}
+        found[name] = {**f, "ratio": wall, "busy": busy, "share": share}
         print(
             f"{name:14}{f['planned'] / MIB:10.1f}{f['anon'] / MIB:10.1f}"
             f"{(f['anon'] - f['planned']) / MIB:10.1f}{f['host'] / MIB:10.1f}{share:10.2f}"
-            f"{statistics.median(worker.times) * 1e3:9.0f}{ratio:7.3f}"
+            f"{statistics.median(t[0] for t in worker.times) * 1e3:9.0f}{wall:7.3f}{busy:7.3f}"
         )
     return found
 

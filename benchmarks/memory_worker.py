@@ -1,9 +1,9 @@
 """Worker of ``memory_cpu.py``: trains one net under one memory strategy and reports figures.
 
 It prints one line of JSON when the net is ready and has trained twice, then answers each line
-``steps N`` with the seconds of one step. The figures: ``planned`` bytes, ``anon``: anonymous
-resident memory (RssAnon of /proc/self/status) at its peak, above what the process had before the
-net's memory was there, and ``host`` bytes in the offload file.
+``steps N`` with the seconds of one step, by the clock and of processor time. The figures:
+``planned`` bytes, ``anon``: anonymous resident memory (RssAnon of /proc/self/status) at its peak,
+above what the process had before the net's memory was there, ``host`` bytes in the offload file.
 """
 
 from __future__ import annotations
@@ -71,15 +71,18 @@ def build(arguments: argparse.Namespace) -> Measured:
     return net
 
 
-def stepper(net: Measured, peak: dict[str, int]) -> Callable[[int], float]:
-    """A function that runs some steps and returns the seconds of each."""
+def stepper(net: Measured, peak: dict[str, int]) -> Callable[[int], tuple[float, float]]:
+    """A function that runs some steps and returns the seconds of each, by two clocks."""
 
-    def run(count: int) -> float:
-        begin = time.perf_counter()
+    def run(count: int) -> tuple[float, float]:
+        begin, busy = time.perf_counter(), time.process_time()
         for iteration in range(count):
             net.step(iteration=iteration)
             net.update()
-        seconds = (time.perf_counter() - begin) / count
+        seconds = (
+            (time.perf_counter() - begin) / count,
+            (time.process_time() - busy) / count,
+        )
         peak["anon"] = max(peak["anon"], resident() - net.before)
         return seconds
 
@@ -112,7 +115,7 @@ def main() -> int:
     }
     print(json.dumps(figures), flush=True)
     for line in sys.stdin:
-        print(run(int(line.split()[1])), flush=True)
+        print(*run(int(line.split()[1])), flush=True)
     net.close()
     return 0
 
