@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from layrubnet.devices.base import Device, Event
 from layrubnet.engine.program import Instruction
+from layrubnet.errors import DeviceError
 from layrubnet.memory.plan import Schedule
 
 COPY_OPS = ("offload", "fetch", "wait")
@@ -72,6 +74,13 @@ class Copies:
         if name not in self._events:
             self._events[name] = self.device.new_event()
         return self._events[name]
+
+    def settle(self) -> None:
+        """Wait until no copy is under way, whatever became of them: a step was broken off."""
+        if self.store is not None:
+            for stream in self._streams.values():
+                with contextlib.suppress(DeviceError):
+                    stream.synchronize()
 
     def close(self) -> None:
         """Wait for copies under way and give the host memory back."""

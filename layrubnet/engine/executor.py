@@ -117,28 +117,41 @@ class Executor:
         if bound is None:
             return
         before, self.arrays = self.arrays, bound.arrays
-        scratch = self.device.ops.scratch
-        scratch.bind(self._view, self._scratch_arrays)
-        granted, common = self.device.base_scratch, self.plan.scratch_offset
-        own = bound.schedule.scratch
+        self.device.ops.scratch.bind(self._view, self._scratch_arrays)
         poison = self._poison(schedule) if self.debug and layers is None else None
-        with self.device.active():
-            for position, (instruction, step) in enumerate(bound.steps):
-                if layers is not None and instruction.target not in layers:
-                    continue
-                limit = max(granted, instruction.scratch)
-                begin = own.get(position, common)
-                scratch.reset(limit, instruction.target, begin)
-                if poison is not None:
-                    poison.scratch(begin, limit)
-                step()
-                if hook is not None:
-                    hook(instruction)
-                if poison is not None:
-                    poison.after(position)
+        try:
+            with self.device.active():
+                self._run(bound, layers, hook, poison)
+        except BaseException:
+            self._copies.settle()
+            raise
         if not bound.schedule.buffers:
             # An update has no blobs of its own: those of the pass before it stay in sight.
             self.arrays = before
+
+    def _run(
+        self,
+        bound: BoundSchedule,
+        layers: frozenset[str] | None,
+        hook: Hook | None,
+        poison: Poison | None,
+    ) -> None:
+        scratch = self.device.ops.scratch
+        granted, common = self.device.base_scratch, self.plan.scratch_offset
+        own = bound.schedule.scratch
+        for position, (instruction, step) in enumerate(bound.steps):
+            if layers is not None and instruction.target not in layers:
+                continue
+            limit = max(granted, instruction.scratch)
+            begin = own.get(position, common)
+            scratch.reset(limit, instruction.target, begin)
+            if poison is not None:
+                poison.scratch(begin, limit)
+            step()
+            if hook is not None:
+                hook(instruction)
+            if poison is not None:
+                poison.after(position)
 
     def _poison(self, name: str) -> Poison | None:
         schedule, plan = self._bound[name].schedule, self.plan

@@ -13,6 +13,7 @@ import sys
 import textwrap
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,12 @@ import pytest
 from layrubnet.devices import get_device
 from layrubnet.devices.cpu.streams import CopyStream, CpuEvent
 from layrubnet.devices.host_store import FileStore
+from layrubnet.engine.net import CompiledNet
+from layrubnet.engine.program import Instruction
 from layrubnet.errors import DeviceError
 from layrubnet.memory.options import MemoryOptions
 from tests.memory.nets import FAMILIES
-from tests.memory.training import Training, differences, train
+from tests.memory.training import Training, differences, feed, train
 
 ROOT = Path(__file__).resolve().parents[2]
 MEMORY_FOLDER = Path("/dev/shm")
@@ -111,6 +114,28 @@ def test_an_event_marks_the_moment_of_its_record() -> None:
     event.synchronize()
     slow.close()
     fast.close()
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("strategy", ["hybrid", "min"])
+def test_a_step_that_was_broken_off_leaves_no_copy_behind(strategy: str) -> None:
+    """Whatever instruction it ends after, the training that follows is the same."""
+    wanted = train(FAMILIES["LeNet"], strategy)
+
+    def break_off(net: CompiledNet, at: int) -> None:
+        feed(net, np.random.default_rng(9))
+        left = iter(range(at))
+
+        def hook(instruction: Instruction) -> None:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            net.step(iteration=0, hook=hook)
+
+    for at in (3, 12, 20, 27):
+        got = train(FAMILIES["LeNet"], strategy, before=partial(break_off, at=at))
+        assert not differences(got, wanted)
 
 
 # -- errors --------------------------------------------------------------------------------------
