@@ -60,10 +60,7 @@ class Data(Layer):
             except LayrubError as error:
                 if planning is None:
                     raise
-                try:
-                    shapes = planning.guess(self.spec, size, error)
-                except DataError as unknown:
-                    raise self._located(unknown) from None
+                shapes = planning.guess(self.spec, size, error, self.where)
         tops = tuple(TensorType(tuple(shape)) for shape in shapes)
         return Contract(tops=tops[: len(self.spec.top)], loads=True)
 

@@ -11,7 +11,7 @@ from layrubnet.data.hdf5_rows import Hdf5Rows
 from layrubnet.engine.contract import Contract, TensorType
 from layrubnet.engine.io import IO
 from layrubnet.engine.layer import Layer, register
-from layrubnet.errors import DataError
+from layrubnet.errors import DataError, LayrubError
 
 
 @register("HDF5Data")
@@ -61,7 +61,12 @@ class HDF5Data(Layer):
         planning = stand_in.current()
         shapes = planning.named(self.spec.top, size) if planning else None
         if shapes is None:
-            shapes = [(size, *shape) for shape in self._open_rows(0).shapes]
+            try:
+                shapes = [(size, *shape) for shape in self._open_rows(0).shapes]
+            except LayrubError as error:
+                if planning is None:
+                    raise
+                raise planning.unknown(self.spec, size, error, self.where) from None
         return Contract(tops=tuple(TensorType(shape) for shape in shapes), loads=True)
 
     def open(self, *, seed: int, rank: int = 0, world: int = 1) -> None:

@@ -140,8 +140,8 @@ def _outline(
             where=program.graph.name or "memory plan",
             expected=f"a budget of at least {need} bytes ({need / 2**20:.1f} MiB)",
             got=f"{fixed + arena} bytes ({(fixed + arena) / 2**20:.1f} MiB)",
-            hint=f"the peak is at {where.op} of layer {where.target!r}; a smaller batch_size with "
-            "a larger iter_size trains the same",
+            hint=f"the peak is at {where.op} of layer {where.target!r}; lower batch_size "
+            "(iter_size makes up for it)",
         )
     return found.outline
 

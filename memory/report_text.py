@@ -177,7 +177,7 @@ def out_of_memory(
     hint = (
         f"--memory auto --memory-budget {budget} looks for a plan that fits"
         if plan.strategy in ("caffe", "reuse")
-        else "a smaller batch_size with a larger iter_size trains the same"
+        else "lower batch_size (iter_size makes up for it)"
     )
     return OutOfMemory(
         "the system does not give the memory that this net needs",

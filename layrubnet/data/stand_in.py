@@ -34,7 +34,16 @@ class StandIns:
         size = next((self.shapes[top][0] for top in tops if top in self.shapes), batch)
         return [self.shapes.get(top, (size,)) for top in tops]
 
-    def guess(self, spec: Any, batch: int, error: LayrubError) -> list[Shape]:
+    def unknown(self, spec: Any, batch: int, error: LayrubError, where: str) -> DataError:
+        """The error for a shape that nothing tells."""
+        return DataError(
+            f"the shape of the data is not known: {error.what.splitlines()[0]}",
+            where=where,
+            hint=f"--input-shape {spec.top[0]}={batch},3,224,224 (batch, channels, height, "
+            "width) says it without the data",
+        )
+
+    def guess(self, spec: Any, batch: int, error: LayrubError, where: str) -> list[Shape]:
         """Image shapes from ``transform_param``; DataError, with what to give, if it says none."""
         transform = spec.transform_param
         size = (
@@ -43,11 +52,7 @@ class StandIns:
             else (transform.crop_h, transform.crop_w)
         )
         if not all(size):
-            raise DataError(
-                f"the shape of the data is not known: {error.what.splitlines()[0]}",
-                hint=f"--input-shape {spec.top[0]}={batch},3,224,224 (batch, channels, height, "
-                "width) says it without the data",
-            )
+            raise self.unknown(spec, batch, error, where)
         channels = len(transform.mean_value) if len(transform.mean_value) > 1 else 3
         channels = 1 if transform.force_gray else channels
         shape = (batch, channels, *size)

@@ -172,3 +172,30 @@ def test_documentation_names_every_strategy_and_has_its_pictures() -> None:
     pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", text)
     assert len(pictures) >= 6
     assert [p for p in pictures if not (docs / p).is_file()] == []
+
+
+OTHER_INPUTS = """
+layer { name: "h5" type: "HDF5Data" top: "x" hdf5_data_param { source: "none.txt" batch_size: 4 } }
+layer { name: "in" type: "Input" top: "y" input_param { shape { dim: 4 dim: 3 } } }
+layer { name: "memory" type: "MemoryData" top: "z" top: "label"
+  memory_data_param { batch_size: 4 channels: 1 height: 1 width: 3 } }
+layer { name: "dummy" type: "DummyData" top: "d" dummy_data_param { shape { dim: 4 dim: 3 } } }
+layer { name: "flat" type: "Flatten" bottom: "z" top: "flat" }
+layer { name: "sum" type: "Eltwise" bottom: "x" bottom: "y" bottom: "flat" bottom: "d" top: "s" }
+layer { name: "ip" type: "InnerProduct" bottom: "s" top: "ip"
+  inner_product_param { num_output: 2 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+
+
+def test_every_kind_of_input_follows_the_batch_size(job: Job) -> None:
+    job.net.write_text(OTHER_INPUTS)
+    missing = job("plan", job.net)
+    assert missing.status == 1
+    assert "--input-shape x=4," in missing.error
+    for batch in (4, 64):
+        done = job("plan", job.net, "--input-shape", "x=4,3", "--batch", batch)
+        assert done.status == 0, done.err
+        assert f"batch size {batch}" in done.out
+    reshaped = job("plan", job.net, "--input-shape", "x=4,5", "--input-shape", "y=4,5")
+    assert "(4, 5)" in reshaped.error  # the Input layer has taken the shape, z and d cannot
