@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
 import pytest
 
 from layrubnet.engine.layer import layer_types
+from layrubnet.engine.net import CompiledNet
+from layrubnet.engine.updates import LR
 from layrubnet.memory.options import MemoryOptions
 from layrubnet.memory.strategies import STRATEGIES
 from tests.memory.layer_nets import LAYERS
 from tests.memory.nets import FAMILIES
-from tests.memory.training import Result, Training, budgets, differences, train
+from tests.memory.training import Result, Training, budgets, differences, feed, train
 
 PLANNED = [name for name in STRATEGIES if name != "caffe"]
 MOSTLY = [
@@ -98,6 +101,36 @@ def test_solvers(strategy: str, solver: dict[str, object]) -> None:
     training = Training(2, solver)
     text = FAMILIES["siamese"]
     assert not differences(train(text, strategy, training), train(text, "caffe", training))
+
+
+@pytest.mark.parametrize("strategy", ["reuse", "hybrid", "min", "auto"])
+@pytest.mark.parametrize("name", ["LeNet", "ResNet-20"])
+def test_a_test_net_in_between(name: str, strategy: str) -> None:
+    """It borrows the train net's arena, changes nothing there, and finds the same losses."""
+
+    def run(memory: str) -> list[float]:
+        net = PLAIN.net(FAMILIES[name], MemoryOptions(memory))
+        test = CompiledNet(
+            net.param,
+            "TEST",
+            device=net.device,
+            share=net,
+            train=False,
+            memory=MemoryOptions(memory),
+        )
+        assert test.executor.borrows == (memory != "caffe")
+        rng, found = np.random.default_rng(3), []
+        for iteration in range(3):
+            feed(net, rng)
+            found.append(net.step(iteration=iteration))
+            net.executor.set_scalar(LR, 0.05)
+            net.update()
+            feed(test, rng)
+            found.append(test.forward(iteration=iteration))
+        net.close()
+        return found
+
+    assert run(strategy) == run("caffe")
 
 
 def test_learning_happens() -> None:
