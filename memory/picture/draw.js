@@ -300,7 +300,7 @@ class Picture {
       for (const stay of plan.stays) {
         const left = this.x(stay.start), top = this.hostY(stay.offset);
         const height = Math.max(0.5, this.hostY(stay.offset + stay.bytes) - top - 0.5);
-        pen.fillStyle = stay.buffer === marked ? INK : HOST;
+        pen.fillStyle = stay.buffer === marked ? BACK : HOST;
         pen.fillRect(left, top, Math.max(0.6, this.x(stay.end) - left), height);
       }
     });
@@ -340,7 +340,7 @@ class Picture {
     if (!view.clock) step = Math.max(1, step);
     for (let v = Math.ceil(view.x0 / step) * step; v <= view.x1; v += step) {
       const x = LEFT + (this.width - LEFT) * (v - view.x0) / span;
-      if (x > this.width - 50) break;
+      if (x > this.width - 104) break;
       this.pen.fillStyle = FAINT;
       this.pen.fillRect(x, this.bottom, 1, 5);
       this.text(view.clock ? duration(v) : `${v}`, x, y, { align: "center", color: FAINT, px: 12 });
