@@ -7,10 +7,10 @@
   layrubnet plan net.prototxt --batch 128 --iter-size 4
   layrubnet plan net.prototxt --svg plan.svg --html plan.html    the picture
 
-Without data here, a Data layer takes its shape from crop_size (and 3 channels), or
-from --input-shape data=64,3,224,224. Times are predicted from a device's figures
-(--device-figures). A net without a solver is planned for SGD with momentum.
-docs/memory.md explains strategies and pictures.
+Without its data base, a Data layer takes its shape from crop_size (and 3
+channels), or from --input-shape data=64,3,224,224. Times are predicted from a
+device's figures (--device-figures). A net without a solver is planned for SGD
+with momentum. docs/memory.md explains strategies and pictures.
 """
 
 from __future__ import annotations
