@@ -1,11 +1,11 @@
 """Plan the memory of a training: no device and no data needed.
 
-  layrubnet plan net.prototxt                       peak, what is in it, time, savings
-  layrubnet plan solver.prototxt --compare          one row per strategy
-  layrubnet plan net.prototxt --memory-budget 6GiB  the fastest plan that fits, or the
-                                                    smallest budget that would do
+  layrubnet plan net.prototxt                 peak, what is in it, time, savings
+  layrubnet plan solver.prototxt --compare    one row per strategy
+  layrubnet plan net.prototxt --memory-budget 6GiB    the fastest plan that fits,
+                                              or the smallest budget that would
   layrubnet plan net.prototxt --batch 128 --iter-size 4
-  layrubnet plan net.prototxt --svg plan.svg --html plan.html    the picture
+  layrubnet plan net.prototxt --svg plan.svg --html plan.html   the picture
 
 Without its data base, a Data layer takes its shape from crop_size (and 3
 channels), or from --input-shape data=64,3,224,224. Times are predicted from a
