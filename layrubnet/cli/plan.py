@@ -2,7 +2,7 @@
 
   layrubnet plan net.prototxt                 peak, what is in it, time, savings
   layrubnet plan solver.prototxt --compare    one row per strategy
-  layrubnet plan net.prototxt --memory-budget 6GiB    the fastest plan that fits,
+  layrubnet plan net.prototxt --memory-budget 6GiB  the fastest plan that fits,
                                               or the smallest budget that would
   layrubnet plan net.prototxt --batch 128 --iter-size 4
   layrubnet plan net.prototxt --svg plan.svg --html plan.html   the picture
