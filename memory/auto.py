@@ -25,6 +25,9 @@ FREE_TIME = 0.05
 AIM = 0.005
 """Rooms nearer than this share to one another are not told apart."""
 
+_LOSS = 0.02
+"""A plan that loses a larger share of its time to find addresses is compared with others."""
+
 _Choices = Mapping[str, Choice]
 
 
@@ -41,17 +44,28 @@ def fastest_within(iteration: Iteration, budget: int) -> Found:
 
     A plan whose addresses do not work out is made again for a little less.
     """
+    fitting: list[Outline] = []
     for share in (1.0, 0.97, 0.92, 0.85):
-        found = _fastest(iteration, int(share * budget))
+        aim = int(share * budget)
+        found = _fastest(iteration, aim)
         if not found.fits:
             break
         outline = settle(found.outline, budget)
-        if outline.height > budget:
-            continue
-        better = settle(improve(outline, int(share * budget)), budget)
-        return Found(better if better.height <= budget else outline, True)
+        fitting += _fits(outline, budget)
+        if fitting and outline.timing.total <= found.outline.timing.total * (1 + _LOSS):
+            better = settle(improve(outline, aim), budget)
+            return Found(_fastest_of([*fitting, *_fits(better, budget)]), True)
     smallest = _smallest(iteration)
-    return Found(smallest, smallest.height <= budget)
+    fitting += _fits(smallest, budget)
+    return Found(_fastest_of(fitting) if fitting else smallest, bool(fitting))
+
+
+def _fastest_of(outlines: Sequence[Outline]) -> Outline:
+    return min(outlines, key=lambda o: o.timing.total)
+
+
+def _fits(outline: Outline, budget: int) -> list[Outline]:
+    return [outline] if outline.height <= budget else []
 
 
 def _smallest(iteration: Iteration) -> Outline:
