@@ -51,10 +51,11 @@ def fastest_within(iteration: Iteration, budget: int) -> Found:
         if not found.fits:
             break
         outline = settle(found.outline, budget)
-        fitting += _fits(outline, budget)
-        if fitting and outline.timing.total <= found.outline.timing.total * (1 + _LOSS):
-            better = settle(improve(outline, aim), budget)
-            return Found(_fastest_of([*fitting, *_fits(better, budget)]), True)
+        if outline.height <= budget:
+            fitting += [outline, *_fits(settle(improve(outline, aim), budget), budget)]
+            if outline.timing.total <= found.outline.timing.total * (1 + _LOSS):
+                return Found(_fastest_of(fitting), True)
+            break
     smallest = _smallest(iteration)
     fitting += _fits(smallest, budget)
     return Found(_fastest_of(fitting) if fitting else smallest, bool(fitting))
