@@ -111,7 +111,7 @@ def _iterations(
         )
 
     names = ["forward"]
-    if sections.get("backward"):
+    if "backward" in sections:  # empty where nothing learns; a step runs forward all the same
         names.append("step_first")
         if options.micro_batches > 1:
             names.append("step_more")

@@ -202,7 +202,8 @@ class Executor:
 
     def set_scalar(self, slot: int, value: float) -> None:
         """Set one of the values the update section reads (learning rate, step number, ...)."""
-        self.device.ops.set_item(self.arrays[SCALARS], slot, value)
+        if SCALARS in self.arrays:  # not in a net whose parameters are all frozen
+            self.device.ops.set_item(self.arrays[SCALARS], slot, value)
 
     def set_counters(self, iteration: int, micro_batch: int, rank: int = 0) -> None:
         """Set what random draws depend on besides the seed and the layer."""

@@ -74,7 +74,9 @@ class _Lowering:
             blob_data={n: table.data(v) for n, v in self.graph.last_values().items()},
             blob_diff=table.blob_diffs(),
             param_data={p.name: table.param(p) for p in self.graph.params},
-            param_diff={p.name: table.param_diff(p) for p in self.graph.params if p.needs_gradient},
+            param_diff={
+                p.name: table.param_diff(p) for p in self.graph.params if train and p.needs_gradient
+            },
             history=table.histories,
         )
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from layrubnet.errors import NonFiniteError, PrototxtError
+from layrubnet.memory.options import MemoryOptions
 from layrubnet.observe.observer import Observer
 from layrubnet.observe.signals import Action
 from layrubnet.solvers.solver import Solver
@@ -40,6 +41,26 @@ def test_two_micro_batches_equal_one_of_twice_the_size() -> None:
     for name, values in weights_of(one).items():
         np.testing.assert_allclose(weights_of(two)[name], values, rtol=1e-4, atol=1e-6)
     assert len(recorder.losses) == 5
+
+
+@pytest.mark.parametrize("strategy", ["caffe", "reuse", "recompute", "hybrid", "min", "auto"])
+def test_a_net_whose_parameters_are_all_frozen_runs(strategy: str) -> None:
+    frozen = "param { lr_mult: 0 } param { lr_mult: 0 } inner_product_param {"
+    net = linear_net().replace("inner_product_param {", frozen)
+    solver, recorder = make_solver(BASE, net, memory=MemoryOptions(strategy))
+    before = weights_of(solver)
+    solver.step(3)
+    assert solver.iter == 3
+    assert min(recorder.losses) > 0
+    for name, values in weights_of(solver).items():
+        np.testing.assert_array_equal(values, before[name])
+
+
+def test_a_test_net_holds_no_gradients() -> None:
+    solver, _ = make_solver(BASE + TESTED)
+    (net,) = solver.test_nets
+    assert {b.kind for b in solver.net.program.buffers.values()} >= {"diff", "param_diff"}
+    assert not {b.kind for b in net.program.buffers.values()} & {"diff", "param_diff"}
 
 
 def test_a_run_repeats_bit_for_bit() -> None:
