@@ -18,12 +18,14 @@ _UNITS |= {f"{k}i{b}": 2 ** (10 * n) for n, k in enumerate("kmgt", 1) for b in (
 @dataclass(frozen=True)
 class MemoryOptions:
     """``strategy``: a name of ``strategies.py``; ``budget``: bytes of device memory or None;
-    ``keep``: blobs that stay readable after a step; ``offload_dir``: folder for the CPU's file."""
+    ``keep``: blobs that stay readable after a step; ``offload_dir``: folder for the CPU's file;
+    ``profile``: file of measured times to plan by (``profile.py``)."""
 
     strategy: str = "caffe"
     budget: int | None = None
     keep: tuple[str, ...] = ()
     offload_dir: str | None = None
+    profile: str | None = None
 
     def __post_init__(self) -> None:
         check_strategy(self.strategy)
@@ -77,6 +79,7 @@ def solver_memory(param: Any) -> MemoryOptions | None:
         parse_budget(given.budget) if given.budget else None,
         tuple(given.exclude_blob),
         given.offload_dir or None,
+        given.profile or None,
     )
 
 

@@ -11,7 +11,7 @@ from layrubnet.memory.strategies import STRATEGIES
 
 
 def add_memory_flags(parser: argparse.ArgumentParser) -> None:
-    """``--memory``, ``--memory-budget``, ``--offload-dir``."""
+    """``--memory`` and what belongs to it."""
     group = parser.add_argument_group("memory (these override memory_param)")
     group.add_argument(
         "--memory",
@@ -29,6 +29,11 @@ def add_memory_flags(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="where feature maps go that leave the CPU's memory (the system's temporary folder)",
     )
+    group.add_argument(
+        "--memory-profile",
+        metavar="FILE",
+        help="plan by the times that `layrubnet time NET --profile FILE` measured",
+    )
 
 
 def chosen_memory(args: argparse.Namespace, param: Any) -> MemoryOptions | None:
@@ -36,8 +41,12 @@ def chosen_memory(args: argparse.Namespace, param: Any) -> MemoryOptions | None:
     asked = solver_memory(param)
     if args.memory is not None or args.memory_budget is not None:
         given = memory_options(args.memory, args.memory_budget)
-        keep = asked.keep if asked else ()
-        asked = replace(given, keep=keep, offload_dir=asked.offload_dir if asked else None)
+        solver = asked or MemoryOptions()
+        asked = replace(
+            given, keep=solver.keep, offload_dir=solver.offload_dir, profile=solver.profile
+        )
     if args.offload_dir is not None:
         asked = replace(asked or MemoryOptions(), offload_dir=args.offload_dir)
+    if args.memory_profile is not None:
+        asked = replace(asked or MemoryOptions("auto"), profile=args.memory_profile)
     return asked

@@ -3,6 +3,7 @@
   layrubnet time net.prototxt
   layrubnet time net.prototxt --iterations 10 --json times.json
   layrubnet time net.prototxt --phase TEST
+  layrubnet time net.prototxt --profile times.json    for the memory planner
 
 One iteration more runs first, to warm up. Data are read as in training.
 """
@@ -20,6 +21,7 @@ from layrubnet.cli.parser import count
 from layrubnet.engine.net import CompiledNet
 from layrubnet.engine.program import Instruction
 from layrubnet.files import atomic_write, check_writable
+from layrubnet.memory import profile
 from layrubnet.solvers.nets import places
 from layrubnet.solvers.weights import load_weights
 
@@ -37,6 +39,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     common.add_phase_flag(parser, "TRAIN", "the layers of this phase (TRAIN)")
     parser.add_argument("--json", metavar="FILE", help="also write the figures to a file")
+    parser.add_argument(
+        "--profile",
+        metavar="FILE",
+        help="also write the time of each instruction, for --memory-profile",
+    )
     common.add_state_flags(parser)
     common.add_device_flags(parser)
 
@@ -73,13 +80,16 @@ def run(args: argparse.Namespace) -> int:
     )
     device = common.chosen_device(args)
     weights = common.weights_paths(args)
-    if args.json:
-        check_writable(args.json)
+    for path in (args.json, args.profile):
+        if path:
+            check_writable(path)
     net = CompiledNet(source.net, args.phase, device=device, where=places(source))
     try:
         if weights:
             load_weights(net, weights)
         rows, totals = measure(net, args.iterations)
+        if args.profile:
+            profile.measure(net, args.iterations).save(args.profile)
     finally:
         net.close()
     _print(rows, totals, args.iterations)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from layrubnet.memory.machine import free_memory
 from layrubnet.memory.options import MemoryOptions
 from layrubnet.memory.plan import Plan
 from layrubnet.memory.planner import PlanOptions, make_plan, sections_of
+from layrubnet.memory.profile import load_profile
 from layrubnet.memory.report_text import out_of_memory
 from layrubnet.memory.verify import verify
 
@@ -27,14 +29,16 @@ KEEP_EVERYTHING = MemoryOptions()
 
 
 class CompiledNet:
-    """A net for one phase on one device, with every blob kept in memory.
+    """A net for one phase on one device, by default with every blob kept in memory.
 
     ``share``: another net whose parameters this one uses (matched by layer name): a test net
     beside its train net. ``rule``: a solver's update, which makes the program end with it.
     ``seeds``: gradients of outputs can be set from outside (pycaffe). ``rank`` of ``world``:
     enters the random streams, so that ranks drop different units, and deals out the data.
     ``arrays``: existing arrays to use for buffers of these names (a net compiled again for new
-    input shapes keeps its parameters).
+    input shapes keeps its parameters). ``memory``: how to plan; under any strategy but ``caffe``
+    only outputs, parameters and ``keep`` can be read after a step, and ``step`` alone trains.
+    ``train``: with backward.
     """
 
     def __init__(
@@ -110,6 +114,8 @@ class CompiledNet:
             micro_batches=self.rule.iter_size if self.rule else 1,
             base_scratch=self.device.base_scratch,
         )
+        if memory.profile is not None:
+            options = replace(options, cost=load_profile(memory.profile).cost_model())
         plan = make_plan(self.program, options, external)
         verify(self.program, plan, sections_of(plan), external, self.device.base_scratch)
         return plan
