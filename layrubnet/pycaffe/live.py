@@ -62,6 +62,13 @@ class LiveNet:
         self._memory: tuple[Any, Any] | None = None
         self._adopt(net)
 
+    def adopt(self, net: CompiledNet) -> None:
+        """Stand for ``net`` from now on, a compilation of the same definition."""
+        self._pending.clear()
+        self._adopt(net)
+        if self._memory is not None:
+            self.set_arrays(*self._memory)
+
     def _adopt(self, net: CompiledNet) -> None:
         self.net = net
         self.stored = net.graph.layer_blobs()

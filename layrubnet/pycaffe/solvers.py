@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from layrubnet.engine.net import CompiledNet
 from layrubnet.engine.updates import LR, STEP
+from layrubnet.memory.options import MemoryOptions
 from layrubnet.observe.log import LogObserver
 from layrubnet.proto import SolverParameter
 from layrubnet.prototxt.text import read_solver
@@ -19,8 +20,22 @@ from layrubnet.solvers.solver import Solver as Training
 Path = str | os.PathLike[str]
 
 
+class _Training(Training):
+    """Keeps the faces of its nets up to date: a snapshot of another seed compiles nets anew."""
+
+    faces: Sequence[LiveNet] = ()
+
+    def build_nets(self) -> None:
+        super().build_nets()
+        for face, net in zip(self.faces, (self.net, *self.test_nets), strict=False):
+            face.adopt(net)
+
+
 class Solver:
-    """A solver as pycaffe's scripts use it. ``solver_file``: a path (or a SolverParameter)."""
+    """A solver as pycaffe's scripts use it. ``solver_file``: a path (or a SolverParameter).
+
+    Its nets keep every blob, whatever ``memory_param`` says: scripts read and run them in parts.
+    """
 
     type = ""
     """The rule that this class stands for; empty: the one in the file."""
@@ -30,18 +45,21 @@ class Solver:
         self.param: Any = solver_file if given else read_solver(solver_file)
         if self.type:
             self.param.type = self.type
-        self._solver = Training(
+        self._solver = _Training(
             self.param,
             solver_file=None if given else solver_file,
             seed=given_seed(self.param.random_seed),
             observers=[LogObserver()],
+            memory=MemoryOptions(),
         )
-        self.net = Net.wrap(LiveNet(self._solver.net, self._replace))
-        """The net that is trained."""
-        self.test_nets = [
-            Net.wrap(LiveNet(net, self._replace_test(n)))
-            for n, net in enumerate(self._solver.test_nets)
+        faces = [LiveNet(self._solver.net, self._replace)]
+        faces += [
+            LiveNet(net, self._replace_test(n)) for n, net in enumerate(self._solver.test_nets)
         ]
+        self._solver.faces = faces
+        self.net = Net.wrap(faces[0])
+        """The net that is trained."""
+        self.test_nets = [Net.wrap(face) for face in faces[1:]]
 
     def _replace(self, net: CompiledNet) -> None:
         self._solver.net = net

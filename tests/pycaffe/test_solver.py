@@ -106,6 +106,33 @@ def test_snapshot_and_restore(file: str) -> None:
             np.testing.assert_array_equal(mine.data, other.data)
 
 
+def test_a_snapshot_of_another_seed_changes_the_nets_that_a_script_holds(file: str) -> None:
+    first = ready(file)
+    first.step(10)
+    state = first.snapshot()
+    first.step(5)
+    Path(file).write_text(Path(file).read_text().replace("random_seed: 3", "random_seed: 4"))
+    again = ready(file)
+    net, test_net = again.net, again.test_nets[0]
+    again.restore(state)
+    again.step(5)
+    for layer, blobs in first.net.params.items():
+        for mine, other, tested in zip(
+            blobs, net.params[layer], test_net.params[layer], strict=True
+        ):
+            np.testing.assert_array_equal(mine.data, other.data)
+            np.testing.assert_array_equal(mine.data, tested.data)
+
+
+def test_every_blob_is_kept_whatever_the_solver_plans(file: str) -> None:
+    Path(file).write_text(Path(file).read_text() + 'memory_param { strategy: "recompute" }')
+    solver = ready(file)
+    solver.net.forward()
+    solver.net.backward()
+    assert np.any(solver.net.blobs["ip1"].diff)
+    assert solver.test_nets[0].blobs["ip1"].data.shape == (8, 6)
+
+
 def test_solve_runs_to_the_end_and_logs(file: str, caplog: pytest.LogCaptureFixture) -> None:
     solver = ready(file)
     logger = logging.getLogger("layrubnet")
