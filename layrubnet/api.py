@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from layrubnet.errors import NetError, nearest
 from layrubnet.loading import open_net, save_weights
+from layrubnet.memory.options import MemoryOptions, memory_options
 from layrubnet.proto import Phase, SolverParameter
 from layrubnet.prototxt.text import read_solver
 from layrubnet.pycaffe.live import LiveNet
@@ -28,7 +30,10 @@ class Net:
     """A net for one phase ("TRAIN" or "TEST"), ready to run.
 
     ``source``: a prototxt file, its text, or a NetParameter. ``weights``: a file to load.
-    ``seed``: of fillers and random draws (default: a new one each time).
+    ``seed``: of fillers and random draws (default: a new one each time). ``memory``: a strategy
+    (``"reuse"``, ``"auto"``, ...) for a net that does not keep every blob, ``memory_budget`` the
+    bytes it may use (``"2GiB"``), ``keep`` the blobs to keep readable besides inputs and outputs;
+    such a net runs :meth:`step` instead of :meth:`backward`.
     """
 
     def __init__(
@@ -41,6 +46,9 @@ class Net:
         stages: Collection[str] = (),
         seed: int | None = None,
         device: str = "cpu",
+        memory: MemoryOptions | str | None = None,
+        memory_budget: str | int | None = None,
+        keep: Collection[str] = (),
     ) -> None:
         if phase not in Phase.keys():  # noqa: SIM118 (an enum wrapper, no mapping)
             raise NetError("phase must be 'TRAIN' or 'TEST'", got=repr(phase))
@@ -52,6 +60,7 @@ class Net:
             seed=secrets.randbits(31) if seed is None else seed,
             device=device,
             seeds=True,
+            memory=replace(memory_options(memory, memory_budget), keep=tuple(keep)),
         )
         self._live = LiveNet(net)
         self.loss = 0.0
@@ -71,8 +80,9 @@ class Net:
 
     @property
     def blobs(self) -> dict[str, Any]:
-        """The data of every blob: live arrays by name."""
-        return {name: self._live.data(name) for name in self._live.blob_names}
+        """The data of every blob that is kept: live arrays by name."""
+        names = filter(self._live.net.readable, self._live.blob_names)
+        return {name: self._live.data(name) for name in names}
 
     @property
     def diffs(self) -> dict[str, Any]:
@@ -98,6 +108,20 @@ class Net:
         ``inputs``: arrays for input blobs, of any shape that the net can take; an input that is
         not given keeps its content.
         """
+        self._feed(inputs)
+        self.loss = self._live.forward()
+        return self._live.net.output_values()
+
+    def step(self, **inputs: Any) -> dict[str, np.ndarray]:
+        """Forward and backward in one; return the outputs.
+
+        Gradients of parameters are those of this step. It works under every memory plan.
+        """
+        self._feed(inputs)
+        self.loss = self._live.step()
+        return self._live.net.output_values()
+
+    def _feed(self, inputs: dict[str, Any]) -> None:
         for name, values in inputs.items():
             if name not in self.inputs:
                 close = nearest(name, self.inputs)
@@ -110,8 +134,6 @@ class Net:
         self._live.reshape()
         for name, values in inputs.items():
             self._live.net.device.upload(self._live.data(name), np.asarray(values, np.float32))
-        self.loss = self._live.forward()
-        return self._live.net.output_values()
 
     def backward(self, **tops: Any) -> dict[str, np.ndarray]:
         """Run backward after a forward; return the gradients of the inputs as new arrays.

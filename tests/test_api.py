@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import layrubnet
-from layrubnet.errors import NetError
+from layrubnet.errors import LayrubError, NetError
 from tests.pycaffe.nets import FULLY_CONVOLUTIONAL, LENET
 
 
@@ -65,6 +65,42 @@ def test_save_and_load(tmp_path: Path) -> None:
 def test_the_same_seed_gives_the_same_net() -> None:
     first, second = layrubnet.Net(LENET, seed=6), layrubnet.Net(LENET, seed=6)
     np.testing.assert_array_equal(first.params["ip1"][0], second.params["ip1"][0])
+
+
+@pytest.mark.parametrize("strategy", ["reuse", "hybrid", "min", "auto"])
+def test_a_planned_net_steps_to_the_same_gradients(strategy: str) -> None:
+    feed = {"data": np.linspace(-1, 1, 4 * 64).reshape(4, 1, 8, 8), "label": np.arange(4) % 3}
+    plain = layrubnet.Net(LENET, "TRAIN", seed=3)
+    planned = layrubnet.Net(LENET, "TRAIN", seed=3, memory=strategy, keep=["ip1"])
+    outputs = [net.step(**feed) for net in (plain, planned)]
+    assert outputs[0] == outputs[1]
+    for layer, gradients in plain.param_diffs.items():
+        for mine, other in zip(gradients, planned.param_diffs[layer], strict=True):
+            np.testing.assert_array_equal(mine, other)
+    np.testing.assert_array_equal(plain.blobs["ip1"], planned.blobs["ip1"])
+    assert "conv1" in plain.blobs
+    assert "conv1" not in planned.blobs
+    with pytest.raises(NetError, match="backward alone needs feature maps that are not kept"):
+        planned.backward()
+    planned.close()
+
+
+def test_a_planned_net_gets_a_new_plan_for_a_new_batch_size(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    planned = layrubnet.Net(LENET, "TRAIN", seed=3, memory="reuse")
+    plain = layrubnet.Net(LENET, "TRAIN", seed=3)
+    caplog.set_level("INFO", "layrubnet")
+    feed = {"data": np.ones((7, 1, 8, 8)), "label": np.zeros(7)}
+    assert planned.step(**feed) == plain.step(**feed)
+    assert "new memory plan for new input shapes" in caplog.text
+
+
+def test_a_budget_is_kept_or_refused() -> None:
+    net = layrubnet.Net(LENET, "TRAIN", memory_budget="16MiB")
+    assert net._live.net.plan.nbytes <= 16 * 2**20
+    with pytest.raises(LayrubError, match="cannot be trained in this much memory"):
+        layrubnet.Net(LENET, "TRAIN", memory_budget="100KB")
 
 
 def test_solver_from_file_and_message(tmp_path: Path) -> None:

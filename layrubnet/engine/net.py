@@ -60,6 +60,7 @@ class CompiledNet:
     ) -> None:
         self.param, self.phase, self.seed, self.rank = param, phase, seed, rank
         self.rule, self.train, self.seeds, self.where = rule, train, seeds, where
+        self.memory = memory
         self.device = get_device(device) if isinstance(device, str) else device
         self.graph: Graph = build_graph(param, phase, where)
         self.program = lower(
@@ -194,6 +195,10 @@ class CompiledNet:
             )
         return self.executor.array(operand)
 
+    def readable(self, blob: str) -> bool:
+        """Can the data of a blob be read after a step under this memory plan?"""
+        return self.plan.readable(self.program.blob_data[blob].buffer)
+
     def _array_operand(self, table: Mapping[str, Operand], name: str, what: str) -> Operand:
         operand = table.get(name)
         if operand is None:
@@ -241,6 +246,8 @@ class CompiledNet:
         if iteration is None:
             iteration = self.iteration
             self.iteration += 1
+        if not self.plan.keeps_everything and not start is end is None:
+            raise self._only_whole("a part of forward")
         self.executor.set_counters(iteration, micro_batch, self.rank)
         self.executor.run("forward", layers=self.layer_range(start, end), hook=hook)
         return self.executor.loss
@@ -255,11 +262,7 @@ class CompiledNet:
     ) -> None:
         """Run backward from layer ``start`` down to ``end`` (both included)."""
         if not self.plan.keeps_everything:
-            raise NetError(
-                "backward alone needs the feature maps of the last forward, which are not kept",
-                where=f"memory strategy {self.plan.strategy!r}",
-                hint="step() runs forward and backward together; strategy 'caffe' keeps everything",
-            )
+            raise self._only_whole("backward alone")
         section = "backward_accumulate" if accumulate else "backward"
         self.executor.run(section, layers=self.layer_range(end, start), hook=hook)
 
@@ -275,6 +278,13 @@ class CompiledNet:
         self.executor.set_counters(iteration, micro_batch, self.rank)
         self.executor.run("step_more" if micro_batch else "step_first", hook=hook)
         return self.executor.loss
+
+    def _only_whole(self, part: str) -> NetError:
+        return NetError(
+            f"{part} needs feature maps that are not kept",
+            where=f"memory strategy {self.plan.strategy!r}",
+            hint="step() runs forward and backward together; strategy 'caffe' keeps everything",
+        )
 
     def update(self, hook: Hook | None = None) -> None:
         """Run the solver's update."""

@@ -7,6 +7,7 @@ whole, and invents zeros for gradients that the program does not compute.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from layrubnet.errors import DataError, NetError, ShapeError, nearest
 from layrubnet.pycaffe.versions import Versions
 
 Shape = tuple[int, ...]
+_log = logging.getLogger("layrubnet")
 _KEPT = ("param", "param_diff", "history", "state", "scalars")
 
 
@@ -122,6 +124,8 @@ class LiveNet:
     def forward(self, start: str | None = None, end: str | None = None) -> float:
         """Run forward from layer ``start`` to ``end``, both included; return their loss."""
         self.reshape()
+        if not self.net.plan.keeps_everything:
+            return self.net.forward(start=start, end=end)
         first, last = self._range(start, end)
         self._versions.before_forward(first, last)
         if start is end is None:
@@ -139,6 +143,13 @@ class LiveNet:
             for value, weight in zip(node.tops, node.loss_weights, strict=True)
             if weight
         )
+
+    def step(self) -> float:
+        """Forward and backward in one, as a memory plan needs it; return the loss."""
+        self.reshape()
+        loss = self.net.step(iteration=self.net.iteration)
+        self.net.iteration += 1
+        return loss
 
     def backward(self, start: str | None = None, end: str | None = None) -> None:
         """Run backward from layer ``start`` down to ``end``; gradients of parameters add up."""
@@ -223,7 +234,7 @@ class LiveNet:
     def _rebuild(self, shapes: Mapping[str, Shape], arrays: Mapping[str, Any]) -> None:
         old = self.net
         buffers = old.program.buffers
-        kept = {n: a for n, a in old.executor.arrays.items() if buffers[n].kind in _KEPT}
+        kept = {n: a for n, a in old.executor.persistent.items() if buffers[n].kind in _KEPT}
         for value in old.graph.inputs():
             operand = old.program.blob_data[value.name]
             kept[operand.buffer] = self._pending.get(
@@ -241,7 +252,14 @@ class LiveNet:
             seeds=old.seeds,
             where=old.where,
             arrays={**kept, **arrays},
+            memory=old.memory,
         )
+        if not net.plan.keeps_everything:
+            _log.info(
+                "new memory plan for new input shapes: %d bytes (before: %d)",
+                net.plan.nbytes,
+                old.plan.nbytes,
+            )
         try:
             _check_params(old, net)
         except ShapeError:

@@ -11,6 +11,7 @@ from typing import Any
 from layrubnet.engine.net import CompiledNet
 from layrubnet.errors import NetError
 from layrubnet.loading import open_net, save_weights
+from layrubnet.memory.options import memory_options
 from layrubnet.pycaffe import batches
 from layrubnet.pycaffe.blob import Blob, NetBlob, ParamBlob
 from layrubnet.pycaffe.live import LiveNet
@@ -37,6 +38,8 @@ class Net:
     ``Net(file, phase)``, ``Net(file, phase, weights=file)``, ``Net(file, weights, phase)``;
     ``level`` and ``stages`` choose layers by their rules. ``phase`` is ``caffe.TRAIN`` or
     ``caffe.TEST``. Gradients of parameters add up until :meth:`clear_param_diffs`.
+    ``memory``: a strategy ("reuse", ...) for a net that is run forward as a whole and keeps only
+    inputs and outputs; without it every blob is kept, as in Caffe.
     """
 
     def __init__(
@@ -47,10 +50,17 @@ class Net:
         level: int = 0,
         stages: Collection[str] | None = None,
         weights: Path | None = None,
+        memory: str | None = None,
     ) -> None:
         phase, level, stages, weights = _arguments(args, phase, level, stages, weights)
         net = open_net(
-            network_file, phase, level=level, stages=stages or (), seed=next_seed(), seeds=True
+            network_file,
+            phase,
+            level=level,
+            stages=stages or (),
+            seed=next_seed(),
+            seeds=True,
+            memory=memory_options(memory),
         )
         self._live = LiveNet(net)
         if weights is not None:
