@@ -27,7 +27,7 @@ def train_net(solver: Solver) -> CompiledNet:
         rank=solver.rank,
         rule=solver.rule,
         where=places(source),
-        memory=solver.memory or asked_in_net(source.net, "TRAIN"),
+        memory=train_memory(solver.memory, source),
     )
 
 
@@ -47,15 +47,20 @@ def test_nets(solver: Solver) -> list[CompiledNet]:
                 share=solver.net,
                 train=False,
                 where=places(kept),
-                memory=_test_memory(solver, kept),
+                memory=test_memory(solver.memory, kept),
             )
         )
     return made
 
 
-def _test_memory(solver: Solver, source: NetSource) -> MemoryOptions:
+def train_memory(asked: MemoryOptions | None, source: NetSource) -> MemoryOptions:
+    """How a train net is planned: as the solver asks, else as the net does."""
+    return asked or asked_in_net(source.net, "TRAIN")
+
+
+def test_memory(asked: MemoryOptions | None, source: NetSource) -> MemoryOptions:
     """A test net has no backward: lifetimes alone are the best plan, unless all is to be kept."""
-    asked = solver.memory or asked_in_net(source.net, "TEST")
+    asked = asked or asked_in_net(source.net, "TEST")
     return MemoryOptions() if asked.strategy == "caffe" else MemoryOptions("reuse")
 
 

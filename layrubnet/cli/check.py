@@ -23,13 +23,16 @@ import numpy as np
 from layrubnet.cli import common
 from layrubnet.engine.layer import layer_types
 from layrubnet.engine.net import CompiledNet
+from layrubnet.engine.program import Instruction
+from layrubnet.engine.updates import UpdateRule
 from layrubnet.errors import LayrubError
+from layrubnet.memory.options import MemoryOptions, solver_memory
 from layrubnet.observe.finite import FiniteCheck
-from layrubnet.proto import Phase
+from layrubnet.proto import phase_name
 from layrubnet.prototxt.solver_nets import NetSource, solver_test_nets, solver_train_net
 from layrubnet.prototxt.text import read_solver
 from layrubnet.solvers.limits import check_max_iter
-from layrubnet.solvers.nets import places
+from layrubnet.solvers.nets import places, test_memory, train_memory
 from layrubnet.solvers.policies import check_policy
 from layrubnet.solvers.rules import make_rule
 
@@ -70,8 +73,8 @@ def run(args: argparse.Namespace) -> int:
     path = given.pop()
     device = common.chosen_device(args)
     reports = []
-    for source, rule in _sources(path, args):
-        report = _check(source, rule, device, not args.no_data)
+    for source, rule, memory in _sources(path, args):
+        report = _check(source, rule, memory, device, not args.no_data)
         reports.append(report)
         if not args.json:
             _print(report)
@@ -82,17 +85,23 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _sources(path: str, args: argparse.Namespace) -> list[tuple[NetSource, Any]]:
-    """The nets to check, each with the update rule that will train it (or None)."""
+def _sources(
+    path: str, args: argparse.Namespace
+) -> list[tuple[NetSource, UpdateRule | None, MemoryOptions]]:
+    """The nets to check, each with the rule that will train it (or None) and its memory plan."""
     if not common.is_net_file(path):
         unknown = args.allow_unknown_fields
         solver = read_solver(Path(path), allow_unknown=unknown)
         check_policy(solver)
         rule = make_rule(solver)
         check_max_iter(solver)
-        train = solver_train_net(solver, path, allow_unknown=unknown)
-        tests = solver_test_nets(solver, path, allow_unknown=unknown)
-        return [(train.filtered(), rule), *((test.filtered(), None) for test in tests)]
+        asked = solver_memory(solver)
+        train = solver_train_net(solver, path, allow_unknown=unknown).filtered()
+        tests = [t.filtered() for t in solver_test_nets(solver, path, allow_unknown=unknown)]
+        return [
+            (train, rule, train_memory(asked, train)),
+            *((test, None, test_memory(asked, test)) for test in tests),
+        ]
     stages = common.split_list(args.stage)
     sources = []
     problems = []
@@ -107,11 +116,18 @@ def _sources(path: str, args: argparse.Namespace) -> list[tuple[NetSource, Any]]
         raise problems[0]
     if len(sources) == 2 and sources[0].net == sources[1].net:
         sources = sources[:1]  # no phase rules: once is enough
-    return [(source, None) for source in sources if len(source.net.layer)]
+    plans = {"TRAIN": train_memory, "TEST": test_memory}
+    return [
+        (source, None, plans[phase_name(source.phase)](None, source))
+        for source in sources
+        if len(source.net.layer)
+    ]
 
 
-def _check(source: NetSource, rule: Any, device: str, data: bool) -> dict[str, Any]:
-    phase = Phase.Name(source.phase)
+def _check(
+    source: NetSource, rule: UpdateRule | None, memory: MemoryOptions, device: str, data: bool
+) -> dict[str, Any]:
+    phase = phase_name(source.phase)
     net = CompiledNet(
         source.net,
         phase,
@@ -119,6 +135,7 @@ def _check(source: NetSource, rule: Any, device: str, data: bool) -> dict[str, A
         rule=rule,
         train=phase == "TRAIN",
         where=places(source),
+        memory=memory,
     )
     try:
         if rule is not None:
@@ -136,6 +153,7 @@ def _check(source: NetSource, rule: Any, device: str, data: bool) -> dict[str, A
                 if len(p.users) > 1
             ],
             "batch_size": common.batch_size(net),
+            "memory_strategy": net.plan.strategy,
             "memory_bytes": net.plan.nbytes,
             "memory_by_kind": _memory(net),
             "first_batch": batch,
@@ -156,32 +174,46 @@ def _layer_row(net: CompiledNet, node: Any, written: set[str]) -> dict[str, Any]
 
 
 def _memory(net: CompiledNet) -> dict[str, int]:
-    kinds: dict[str, int] = {"scratch": net.plan.scratch_bytes}
+    """Bytes by kind. What a plan lets share one place is one kind, ``arena``."""
+    plan = net.plan
+    kinds: dict[str, int] = {"scratch": plan.scratch_bytes}
+    if not plan.keeps_everything:
+        kinds["arena"] = plan.arena_bytes
     for buffer in net.program.buffers.values():
-        kinds[buffer.kind] = kinds.get(buffer.kind, 0) + buffer.nbytes
+        if plan.keeps_everything or buffer.persistent:
+            kinds[buffer.kind] = kinds.get(buffer.kind, 0) + buffer.nbytes
     return kinds
 
 
 def _first_batch(net: CompiledNet) -> list[dict[str, Any]]:
     """Run forward once; describe what the data layers gave."""
-    nodes = net.data_nodes()
+    nodes = {node.name: node for node in net.data_nodes()}
     if not nodes:
         return []
-    with np.errstate(all="ignore"):  # FiniteCheck explains it better
-        net.forward(hook=FiniteCheck(net, 0))
+    finite = FiniteCheck(net, 0)
     rows = []
-    for node in nodes:
-        for value in node.tops:
-            array = net.device.download(net.data(value.name))
-            rows.append(
-                {
-                    "blob": value.name,
-                    "shape": list(array.shape),
-                    "min": float(array.min()),
-                    "max": float(array.max()),
-                    "mean": float(array.mean()),
-                }
-            )
+
+    def look(instruction: Instruction) -> None:
+        finite(instruction)
+        if instruction.op != "load":
+            return
+        # Now: a plan may soon use the memory of a batch again.
+        tops = zip(nodes[instruction.target].tops, instruction.slots["y"], strict=True)
+        for value, operand in tops:
+            if operand is not None:
+                array = net.device.download(net.executor.array(operand))
+                rows.append(
+                    {
+                        "blob": value.name,
+                        "shape": list(array.shape),
+                        "min": float(array.min()),
+                        "max": float(array.max()),
+                        "mean": float(array.mean()),
+                    }
+                )
+
+    with np.errstate(all="ignore"):  # FiniteCheck explains it better
+        net.forward(hook=look)
     return rows
 
 
@@ -210,7 +242,9 @@ def _print(report: dict[str, Any]) -> None:
     )
     batch = f"batch size {report['batch_size']}, " if report["batch_size"] else ""
     _wrapped(f"{batch}{report['parameters']:,} parameters")
-    _wrapped(f"memory {common.megabytes(report['memory_bytes'])} ({parts})")
+    strategy = report["memory_strategy"]
+    planned = "" if strategy == "caffe" else f", strategy {strategy}"
+    _wrapped(f"memory {common.megabytes(report['memory_bytes'])}{planned} ({parts})")
     print()
 
 

@@ -58,6 +58,19 @@ def test_json_of_a_solver(job: Job) -> None:
     assert "history" not in alone["memory_by_kind"]
 
 
+def test_memory_is_that_of_the_plan_that_the_solver_asks_for(job: Job) -> None:
+    kept, _ = json.loads(job("check", job.solver, "--json").out)
+    job.solver.write_text(job.solver.read_text() + 'memory_param { strategy: "min" }\n')
+    planned, test = json.loads(job("check", job.solver, "--json").out)
+    assert (planned["memory_strategy"], test["memory_strategy"]) == ("min", "reuse")
+    assert planned["memory_bytes"] < kept["memory_bytes"]
+    assert planned["memory_by_kind"]["arena"] > 0
+    assert planned["first_batch"] == kept["first_batch"]
+    assert "strategy min" in job("check", job.solver).out
+    job.edit(job.solver, 'strategy: "min"', 'budget: "10KB"')
+    assert "budget" in job("check", job.solver).error
+
+
 def test_without_data_nothing_is_loaded(job: Job) -> None:
     result = job("check", job.net, "--no-data")
     assert result.status == 0
