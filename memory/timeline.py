@@ -121,17 +121,6 @@ class Timeline:
         after = range(position, len(self.instructions))
         return self.instructions[next((n for n in after if self.computes(n)), -1)]
 
-    @cached_property
-    def host_in_use(self) -> np.ndarray:
-        """Bytes that wait in host memory at each instruction."""
-        curve = np.zeros(len(self.instructions) + 1, np.int64)
-        back = {c.buffer: c.end for c in self.copies if c.op == "fetch"}
-        for copy in self.copies:
-            if copy.op == "offload":
-                curve[copy.start] += copy.nbytes
-                curve[back.get(copy.buffer, len(self.instructions) - 1) + 1] -= copy.nbytes
-        return np.cumsum(curve)[:-1]
-
 
 def timeline(program: Program, plan: Plan) -> Timeline:
     """Read one step (forward and backward) of ``plan`` back."""

@@ -50,10 +50,6 @@ class BasicOps:
         """y = a + b"""
         np.add(a, b, out=y)
 
-    def add_in_place(self, x: Array, y: Array) -> None:
-        """y += x"""
-        np.add(y, x, out=y)
-
     def multiply(self, a: Array, b: Array, y: Array) -> None:
         """y = a * b"""
         np.multiply(a, b, out=y)
