@@ -84,7 +84,10 @@ class StateDecl:
 
 @dataclass(frozen=True)
 class Saved:
-    """An extra result of ``forward`` that a backward instruction reads (a mask, statistics)."""
+    """An extra result of ``forward`` that a later instruction reads (a mask, statistics).
+
+    It is always there in forward, in a program without backward as well.
+    """
 
     name: str
     shape: Shape
