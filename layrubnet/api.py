@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from layrubnet.errors import NetError, nearest
+from layrubnet.errors import NetError, ShapeError, nearest
 from layrubnet.loading import open_net, save_weights
 from layrubnet.memory.options import MemoryOptions, memory_options
 from layrubnet.proto import Phase, SolverParameter
@@ -142,12 +142,20 @@ class Net:
         this backward. A gradient of an input needs ``force_backward: true`` in the net.
         """
         net = self._live.net
-        for name, values in tops.items():
-            net.device.upload(net.diff(name), np.asarray(values, np.float32))
+        given = {name: np.asarray(values, np.float32) for name, values in tops.items()}
+        for name, array in given.items():
+            if array.shape != (wanted := tuple(net.diff(name).shape)):
+                raise ShapeError(
+                    f"the gradient of blob {name!r} has another shape than the blob",
+                    expected=wanted,
+                    got=array.shape,
+                )
+        for name, array in given.items():
+            net.device.upload(net.diff(name), array)
         self._live.clear_param_diffs()
         self._live.backward()
-        wanted = [name for name in self.inputs if name in net.program.blob_diff]
-        return {name: net.device.download(net.diff(name)) for name in wanted}
+        found = [name for name in self.inputs if name in net.program.blob_diff]
+        return {name: net.device.download(net.diff(name)) for name in found}
 
     def load(self, path: Path) -> LoadReport:
         """Load weights (``.caffemodel`` or ``.h5``) into the layers of the same names."""
@@ -163,9 +171,22 @@ class Net:
 
 
 class Solver(_Solver):
-    """Training as a solver file (or its text, or a SolverParameter) describes it."""
+    """Training as a solver file (or its text, or a SolverParameter) describes it.
 
-    def __init__(self, source: Path | Any, **options: Any) -> None:
+    ``memory`` and ``memory_budget``, as those of :class:`Net`, stand in place of ``memory_param``.
+    The other ``options`` are those of :class:`layrubnet.solvers.solver.Solver`.
+    """
+
+    def __init__(
+        self,
+        source: Path | Any,
+        *,
+        memory: MemoryOptions | str | None = None,
+        memory_budget: str | int | None = None,
+        **options: Any,
+    ) -> None:
+        if memory is not None or memory_budget is not None:
+            options["memory"] = memory_options(memory, memory_budget)
         if isinstance(source, SolverParameter):
             super().__init__(source, **options)
             return

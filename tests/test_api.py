@@ -120,6 +120,22 @@ def test_solver_from_file_and_message(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("asked", [{"memory": "min"}, {"memory_budget": "16MiB"}])
+def test_solver_takes_a_memory_plan_by_name(tmp_path: Path, asked: dict[str, str]) -> None:
+    (tmp_path / "net.prototxt").write_text(LENET)
+    file = tmp_path / "solver.prototxt"
+    file.write_text('net: "net.prototxt" base_lr: 0.1 lr_policy: "fixed" random_seed: 1')
+    solver = layrubnet.Solver(file, **asked)
+    assert solver.net.plan.strategy == asked.get("memory", "auto")
+
+
+def test_a_gradient_of_another_shape_is_refused() -> None:
+    net = layrubnet.Net(LENET, "TRAIN", seed=3)
+    net.forward()
+    with pytest.raises(LayrubError, match="gradient of blob 'loss' has another shape"):
+        net.backward(loss=np.zeros(2))
+
+
 def test_everything_public_is_there() -> None:
     for name in layrubnet.__all__:
         assert getattr(layrubnet, name) is not None

@@ -1,8 +1,8 @@
 """What signals do to training: SIGINT and SIGTERM stop it with a snapshot, SIGHUP snapshots.
 
 The effects are Caffe's (``--sigint_effect``, ``--sighup_effect``) and take place between two
-iterations or two batches of a test, so that every file is whole. A second SIGINT (Ctrl-C) does
-not wait: it ends the process at once.
+iterations or two batches of a test, so that every file is whole. Where SIGINT (Ctrl-C) stops, a
+second one does not wait: it ends the process at once.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class SignalActions:
 
     def _handler(self, action: Action) -> Callable[[int, FrameType | None], None]:
         def handle(number: int, frame: FrameType | None) -> None:
-            if number == signal.SIGINT:
+            if number == signal.SIGINT and action is Action.STOP:
                 if self._interrupted:
                     raise KeyboardInterrupt
                 self._interrupted = True

@@ -47,6 +47,13 @@ def test_second_interrupt_aborts() -> None:
             send(signal.SIGINT)
 
 
+def test_interrupts_that_only_snapshot_never_abort() -> None:
+    with SignalActions(sigint="snapshot") as requests:
+        for _ in range(3):
+            send(signal.SIGINT)
+            assert requests() is Action.SNAPSHOT
+
+
 def test_unknown_effect() -> None:
     with pytest.raises(LayrubError, match="was not recognized") as caught:
         parse_effect("stopp")
