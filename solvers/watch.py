@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from layrubnet.errors import NetError, nearest
@@ -66,9 +67,12 @@ class Watch:
         self.kept = [r for r in self.kept if r.state != report.state] + [report]
         while self.keep and len(self.kept) > self.keep:
             old = self.kept.pop(0)
-            for path in (sidecar_path(old.state), old.state, old.weights):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(path)
+            # The list may come from a sidecar: what it names is deleted only if it is a snapshot
+            # of this very prefix.
+            if _stem(old.state) == _stem(old.weights) == _stem(report.state):
+                for path in (sidecar_path(old.state), old.state, old.weights):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(path)
 
     def state(self) -> dict[str, Any]:
         """What a snapshot has to remember."""
@@ -95,6 +99,12 @@ class Watch:
                 f"Early stop: {record.metric} has not improved in {record.since} tests"
             )
             solver.stopped = True
+
+
+def _stem(path: str) -> str:
+    """The absolute prefix of a snapshot's file; the whole path for any other file."""
+    found = re.fullmatch(r"(.+)_iter_\d+\.(caffemodel|solverstate)(\.h5)?", os.path.abspath(path))
+    return found[1] if found else os.path.abspath(path)
 
 
 def _value(metric: str, report: TestReport, solver: Solver) -> float | None:

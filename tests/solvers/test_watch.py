@@ -65,3 +65,17 @@ def test_old_snapshots_are_deleted(tmp_path: Path) -> None:
     later.restore(tmp_path / "s_iter_5.solverstate")
     later.step(1)
     assert {p.name.split(".")[0] for p in tmp_path.iterdir()} == {"s_iter_5", "s_iter_6"}
+
+
+def test_a_sidecar_cannot_have_other_files_deleted(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.txt"
+    other = tmp_path / "other_iter_1.caffemodel"
+    for file in (mine, other):
+        file.write_text("dear to me")
+    text = 'lr_policy: "fixed" base_lr: 0.02 snapshot: 1 keep_snapshots: 1 '
+    solver, _ = make_solver(f'{text} snapshot_prefix: "{tmp_path}/s"')
+    solver.watch.load({"kept": [[0, str(mine), str(mine)], [1, str(other), str(other)]]})
+    solver.step(2)
+    assert sorted(p.name.split(".")[0] for p in tmp_path.iterdir()) == [
+        "mine", "other_iter_1", *["s_iter_2"] * 3,
+    ]  # fmt: skip
