@@ -131,16 +131,16 @@ def announce(solver: Solver, run: RunLog, resume: str | None) -> None:
     batch = common.batch_size(net)
     each = solver.rule.iter_size
     threads = os.environ.get("OMP_NUM_THREADS") or os.environ.get("OPENBLAS_NUM_THREADS") or "auto"
-    memory = sum(n.executor.allocated_bytes for n in (net, *solver.test_nets))
+    memory = common.megabytes(net.executor.allocated_bytes)
     samples = f"{batch} x iter_size {each} = {(batch or 0) * each} samples per update"
     say = solver.observers.note
     say(f"layrubnet {__version__} on {net.device.describe()}, threads {threads}")
     say(f"Net {net.graph.name!r}: {common.parameter_count(net):,} parameters, batch {samples}")
-    tests = len(solver.test_nets)
-    say(
-        f"Memory: {common.megabytes(memory)} for the train net and {tests} test nets"
-        f" (strategy {net.plan.strategy})"
-    )
+    if solver.test_nets:  # a budget is the train net's: the two are told apart
+        tests = common.megabytes(sum(n.executor.allocated_bytes for n in solver.test_nets))
+        number = len(solver.test_nets)
+        memory += f", {tests} more for {number} test net{'s' if number > 1 else ''}"
+    say(f"Memory: {memory} (strategy {net.plan.strategy})")
     if net.plan.host_bytes:
         say(f"Offload: {common.megabytes(net.plan.host_bytes)} of feature maps leave the device")
     say(f"Seed: {solver.seed}")

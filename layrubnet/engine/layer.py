@@ -182,6 +182,7 @@ def layer_class(type_name: str, where: str = "") -> type[Layer]:
             f"Unknown layer type: {type_name}",
             where=where,
             hint=(f"did you mean {' or '.join(close)}? " if close else "")
-            + "`layrubnet check --layers` lists the known types",
+            + "`layrubnet check --layers` lists the known types; "
+            "--import FILE adds those of a Python file",
         )
     return _TYPES[type_name]

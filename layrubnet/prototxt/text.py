@@ -209,9 +209,9 @@ def _field_advice(owner: str, field: str, kind: Any) -> str:
     if near:
         parts.append(f"did you mean {near[0]!r}?")
     elif kind is NetParameter and field in MESSAGES["SolverParameter"].DESCRIPTOR.fields_by_name:
-        parts.append("this is a solver's field: was a solver file given as a net?")
+        return "this is a solver's field: was a solver file given as a net?"
     elif kind is SolverParameter and field in NetParameter.DESCRIPTOR.fields_by_name:
-        parts.append("this is a net's field: was a net file given as a solver?")
+        return "this is a net's field: was a net file given as a solver?"
     elif field in MESSAGES["LayerParameter"].DESCRIPTOR.fields_by_name:
         parts.append("it belongs to the layer itself: is a brace missing before it?")
     fork = fork_of(field)
