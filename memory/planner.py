@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import ceil
 
 from layrubnet.engine.bulk import collector_paused
 from layrubnet.engine.program import Buffer, Program
@@ -138,7 +139,8 @@ def _outline(
         raise BudgetError(
             "the net cannot be trained in this much memory",
             where=program.graph.name or "memory plan",
-            expected=f"a budget of at least {need} bytes ({need / 2**20:.1f} MiB)",
+            # Rounded up: the number in brackets, given as the budget, is enough.
+            expected=f"a budget of at least {need} bytes ({ceil(need * 10 / 2**20) / 10:.1f} MiB)",
             got=f"{fixed + arena} bytes ({(fixed + arena) / 2**20:.1f} MiB)",
             hint=f"the peak is at {where.op} of layer {where.target!r}; lower batch_size "
             "(iter_size makes up for it)",
