@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,13 +48,15 @@ def write(solver: Solver, weights: str, state: str) -> None:
         "losses": list(solver.losses),
         "weights_sha256": _digest(weights),
         "state_sha256": _digest(state),
-        "plateau": [solver.plateau.minimum, solver.plateau.event],
+        "plateau": _plateau(solver.plateau),
         "nets": [_net_state(solver.net), *nets],
         "watch": watch,
         "choices": _choices(solver),
     }
     with atomic_write(sidecar_path(state)) as temporary:
-        temporary.write_text(json.dumps(content, indent=1), encoding="utf-8")
+        temporary.write_text(
+            json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8"
+        )
 
 
 def read(state: str | os.PathLike[str], weights: str | os.PathLike[str]) -> dict[str, Any]:
@@ -80,7 +83,8 @@ def read(state: str | os.PathLike[str], weights: str | os.PathLike[str]) -> dict
 def apply(solver: Solver, content: dict[str, Any]) -> None:
     """Set the solver to the content of a sidecar."""
     solver.losses.extend(content["losses"])
-    solver.plateau = Plateau(*content["plateau"])
+    minimum, event = content["plateau"]
+    solver.plateau = Plateau(math.inf if minimum is None else minimum, event)
     solver.watch.load(content["watch"])
     nets = (solver.net, *solver.test_nets)
     if len(content["nets"]) != len(nets):
@@ -113,6 +117,11 @@ def set_test_state(solver: Solver, state: TestState) -> None:
     for net, saved in zip(solver.test_nets, state[0], strict=True):
         _set_net_state(net, saved, solver)
     solver.watch.load(state[1])
+
+
+def _plateau(seen: Plateau) -> list[float | None]:
+    """JSON has no infinity: no minimum yet is null."""
+    return [seen.minimum if math.isfinite(seen.minimum) else None, seen.event]
 
 
 def _choices(solver: Solver) -> dict[str, Any]:

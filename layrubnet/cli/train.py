@@ -139,6 +139,8 @@ def run(args: argparse.Namespace) -> int:
                 for line in report.lines():
                     solver.observers.note(line)
             solver.solve(resume)
+            if solver.stopped:
+                solver.observers.note(f"To go on: layrubnet train {path} --resume")
         finally:
             solver.close()
     log.draw_plot()
