@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from layrubnet.engine.contract import Contract, Flops, Needs, TensorType
+from layrubnet.engine.contract import Compact, Contract, Flops, Needs, Saved, TensorType
 from layrubnet.engine.io import IO
 from layrubnet.engine.layer import Layer, register
 
@@ -14,7 +14,8 @@ from layrubnet.engine.layer import Layer, register
 class ReLU(Layer):
     """y = max(x, 0) + negative_slope * min(x, 0)
 
-    The gradient needs the sign of y only (for negative_slope >= 0), so x need not be kept::
+    The gradient needs the sign of y only (for negative_slope >= 0), so x need not be kept; where
+    nothing else needs y, a memory plan may keep one bit per element instead::
 
         layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
     """
@@ -29,6 +30,7 @@ class ReLU(Layer):
         return Contract(
             tops=(x,),
             backward_data=Needs(tops=(0,)) if self.slope >= 0 else Needs(bottoms=(0,)),
+            compact=_signs(x) if self.slope >= 0 else None,
             inplace={0: 0},
             inplace_diff={0: 0},
             flops=Flops(forward=x.count, backward_data=x.count),
@@ -36,10 +38,20 @@ class ReLU(Layer):
 
     def forward(self, ops: Any, io: IO) -> None:
         ops.relu_forward(io.x[0], self.slope, io.y[0])
+        if "positive" in io.saved:
+            ops.pack_positive(io.y[0], io.saved.positive)
 
     def backward_data(self, ops: Any, io: IO) -> None:
+        if "positive" in io.saved:
+            ops.relu_backward_bits(io.saved.positive, io.dy[0], self.slope, io.dx[0])
+            return
         sign = io.y[0] if self.slope >= 0 else io.x[0]
         ops.relu_backward(sign, io.dy[0], self.slope, io.dx[0])
+
+
+def _signs(x: TensorType) -> Compact:
+    """One bit per element: is it positive?"""
+    return Compact(Saved("positive", (-(-x.count // 8),), "uint8"), Needs(saved=("positive",)))
 
 
 class _FromOutput(Layer):

@@ -1,9 +1,10 @@
 """The search for the fastest plan within a budget.
 
 A plan is a *base* (which values are computed again: none, some or all of the cheap ones, or all
-but checkpoints), the values that must leave besides so that it fits (``cover.py``), and copies that
-use whatever memory is left not to hold up the computation (``stretch.py``). Every base is planned
-exactly and timed on paper; the fastest is taken, and recomputations it does not need are dropped.
+but checkpoints; and compact forms where there are any), the values that must leave besides so that
+it fits (``cover.py``), and copies that use whatever memory is left not to hold up the computation
+(``stretch.py``). Every base is planned exactly and timed on paper; the fastest is taken, and
+recomputations it does not need are dropped.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from layrubnet.memory.checkpoints import checkpoints
+from layrubnet.memory.compact import with_compact
 from layrubnet.memory.copies import Pace
 from layrubnet.memory.cover import cover
 from layrubnet.memory.improve import improve, served
@@ -97,7 +99,8 @@ def smallest_for_free(iteration: Iteration) -> Outline:
     spare = limit - best.timing.total
     cheap = _groups(iteration, cheap_recomputes(iteration))
     for share in (0.0, 0.5, 0.8, 1.0):
-        plain = iteration.outline(Decisions(_some(iteration, cheap, share * spare), Pace(0, 0)))
+        some = with_compact(iteration, _some(iteration, cheap, share * spare))
+        plain = iteration.outline(Decisions(some, Pace(0, 0)))
         if plain.timing.total > limit:
             break
         outline = _smallest_room(plain, limit)
@@ -130,9 +133,8 @@ def _faster(one: Outline, other: Outline) -> bool:
 
 def _bases(iteration: Iteration) -> Iterator[_Choices]:
     cheap = cheap_recomputes(iteration)
-    yield {}
-    yield cheap
-    yield from checkpoints(iteration)
+    for base in ({}, cheap, *checkpoints(iteration)):
+        yield with_compact(iteration, base)
 
 
 def _within(iteration: Iteration, base: _Choices, budget: int) -> Outline:
@@ -168,7 +170,7 @@ class _Group:
 
 def _groups(iteration: Iteration, choices: _Choices) -> list[_Group]:
     """The recomputations ``choices`` by the waiting value they serve, the cheapest first."""
-    value = {v.name: v for v in iteration.values if v.name in choices}
+    value = {v.name: v for v in iteration.values if choices.get(v.name) is Choice.RECOMPUTE}
     groups = []
     for c in iteration.candidates:
         if c.name not in value:
@@ -205,7 +207,7 @@ def _without_waste(iteration: Iteration, best: Outline, base: _Choices, budget: 
             break
         middle = (low + high) // 2
         fewer = {n: Choice.RECOMPUTE for g in groups[:middle] for n in g.names}
-        outline = _within(iteration, fewer, budget)
+        outline = _within(iteration, with_compact(iteration, fewer), budget)
         if outline.bound <= budget and _faster(outline, best):
             best, high = outline, middle
         else:

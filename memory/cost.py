@@ -78,7 +78,9 @@ class Remembered(CostModel):
         """As :meth:`CostModel.seconds`."""
         op = "forward" if instruction.op == "recompute" else instruction.op
         if op in ("forward", "backward_data", "backward_weights"):
-            key: tuple[object, ...] = (op, instruction.target, instruction.chunk)
+            # A compact form has an operand more among the extras.
+            extras = len(instruction.slots.get("saved", ()))
+            key: tuple[object, ...] = (op, instruction.target, instruction.chunk, extras)
         else:
             key = (op, instruction.target, instruction.writes)
         found = self.known.get(key)

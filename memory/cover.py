@@ -57,15 +57,18 @@ def _waiting(outline: Outline) -> tuple[list[str], np.ndarray, np.ndarray, np.nd
     """
     iteration = outline.iteration
     kept = {c.name: c for c in iteration.candidates if c.name not in outline.decisions.choices}
-    position = {id(i): k for k, i in enumerate(outline.rewritten.instructions)}
-    turn = position[id(iteration.forward[-1])]
+    # By the order of the forward pass: some of its instructions may have another form here.
+    position = [
+        k for k, i in enumerate(outline.rewritten.instructions) if i.op not in ("offload", "wait")
+    ][: len(iteration.forward)]
+    turn = position[-1]
     first: dict[str, int] = {}
     for k in range(turn + 1, len(outline.rewritten.instructions)):
         for name in outline.rewritten.instructions[k].reads:
             if name in kept:
                 first.setdefault(name, k)
     rows = [
-        (c.name, position[id(iteration.forward[c.last_forward])], first[c.name], aligned(c.nbytes))
+        (c.name, position[c.last_forward], first[c.name], aligned(c.nbytes))
         for c in kept.values()
         if c.name in first
     ]

@@ -68,6 +68,9 @@ def _changed(outline: Outline, move: Sequence[Candidate], choice: Choice) -> _Ch
             choices.pop(c.name, None)
         elif choice is Choice.OFFLOAD:
             choices[c.name] = choice
+        elif choice is Choice.COMPACT:
+            if c.name in iteration.compacts:
+                choices[c.name] = choice
         elif c.repeatable:
             choices |= dict.fromkeys(served(iteration, c), choice)
     return choices

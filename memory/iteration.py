@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from layrubnet.engine.program import Buffer, Instruction
+from layrubnet.engine.program import Alternative, Buffer, Instruction
 from layrubnet.memory.candidates import Candidate, forward_buffers
+from layrubnet.memory.compact import compact_forms
 from layrubnet.memory.copies import Pace
 from layrubnet.memory.cost import CostModel, Remembered
 from layrubnet.memory.lifetimes import Slot, peak, slots
@@ -23,7 +24,7 @@ class Iteration:
     """Forward and backward of a program, ready to be planned in one way or another.
 
     ``keep``: buffers that must be readable when it ends. ``base_scratch``: what every instruction
-    has anyway.
+    has anyway. ``alternatives``: other forms of its instructions, by layer.
     """
 
     forward: tuple[Instruction, ...]
@@ -32,6 +33,7 @@ class Iteration:
     cost: CostModel
     keep: frozenset[str] = frozenset()
     base_scratch: int = 0
+    alternatives: Mapping[str, Alternative] = field(default_factory=dict)
 
     @cached_property
     def values(self) -> list[Candidate]:
@@ -50,6 +52,16 @@ class Iteration:
         return {v.name: v for v in self.values}
 
     @cached_property
+    def compacts(self) -> dict[str, Alternative]:
+        """What waits and need not in a compact form, and the alternative that brings it."""
+        found = compact_forms(self.backward, self.alternatives)
+        return {
+            n: a
+            for n, a in found.items()
+            if n in self.by_name and a.extra.nbytes < self.by_name[n].nbytes
+        }
+
+    @cached_property
     def costs(self) -> CostModel:
         """The cost model, with the instructions' times remembered."""
         return Remembered(self.cost.figures, self.cost.measured)
@@ -64,6 +76,7 @@ class Iteration:
             decisions.choices,
             decisions.pace if room is None else Pace(0, 0),
             self.costs,
+            self.compacts,
         )
         found = self._slots(rewritten, decisions)
         if room is not None and rewritten.host:

@@ -109,6 +109,7 @@ def _iterations(
             options.cost,
             keep,
             options.base_scratch,
+            program.alternatives,
         )
 
     names = ["forward"]

@@ -2,7 +2,8 @@
 
 A chosen buffer dies after its last use in forward. In backward a second instance of it, named
 ``<buffer>~``, is fetched from the host or recomputed before the first use there. What a
-recomputation reads is made available the same way, recursively.
+recomputation reads is made available the same way, recursively. For a buffer in compact form two
+instructions give way to their alternatives; it then dies as soon as nothing reads it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from layrubnet.engine.program import Buffer, Instruction, Operand, Slot
+from layrubnet.engine.program import Alternative, Buffer, Instruction, Operand, Slot
 from layrubnet.memory.copies import Pace, again, with_copies
 from layrubnet.memory.cost import CostModel
 
@@ -22,6 +23,7 @@ class Choice(Enum):
     KEEP = "keep"
     OFFLOAD = "offload"
     RECOMPUTE = "recompute"
+    COMPACT = "compact"
 
 
 @dataclass(frozen=True)
@@ -40,18 +42,23 @@ def rewrite(
     choices: Mapping[str, Choice],
     pace: Pace,
     cost: CostModel,
+    compacts: Mapping[str, Alternative] | None = None,
 ) -> Rewritten:
     """Return the iteration ``forward`` + ``backward`` with ``choices`` carried out.
 
-    ``buffers``: the transient ones. Buffers without a choice are kept.
+    ``buffers``: the transient ones. Buffers without a choice are kept. ``compacts``: what can have
+    a compact form, and the alternative that brings it.
     """
     if not choices:
         instructions = (*forward, *backward)
         return Rewritten(instructions, _used(instructions, buffers), {})
+    taken = [a for n, a in (compacts or {}).items() if choices.get(n) is Choice.COMPACT]
+    buffers = {**buffers, **{a.extra.name: a.extra for a in taken}}
+    other = {(i.op, i.target): i for a in taken for i in (a.forward, a.backward_data)}
     builder = _Backward(forward, buffers, choices)
     for instruction in backward:
-        builder.add(instruction)
-    base = [*forward, *builder.out]
+        builder.add(other.get((instruction.op, instruction.target), instruction))
+    base = [*(other.get((i.op, i.target), i) for i in forward), *builder.out]
     instructions = with_copies(base, len(forward), builder.fetches, buffers, pace, cost)
     made = {**buffers, **builder.made}
     host = {name: buffers[name].nbytes for _, name in builder.fetches}
@@ -77,7 +84,8 @@ class _Backward:
         choices: Mapping[str, Choice],
     ) -> None:
         self.buffers = buffers
-        self.choices = {n: c for n, c in choices.items() if c is not Choice.KEEP}
+        here = (Choice.KEEP, Choice.COMPACT)
+        self.choices = {n: c for n, c in choices.items() if c not in here}
         self.writer = {n: i for i in forward for n in i.writes if n in self.choices}
         self.out: list[Instruction] = []
         self.fetches: list[tuple[int, str]] = []

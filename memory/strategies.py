@@ -7,7 +7,7 @@ intra          Layrub within a layer: a gradient lies over the activation it bel
 inter          Layrub between layers: feature maps leave after forward, return before backward
 hybrid         Layrub: both
 vdnn           only what convolutions read is offloaded
-recompute      what cheap layers made from kept values is made again
+recompute      what cheap layers made from kept values is made again, or kept in compact form
 sublinear      what crosses about sqrt(n) cuts is kept, the rest is made again, all of it
 min            the smallest peak there is, whatever it costs
 auto           the fastest mixture within a budget; without one, the smallest peak that costs no
@@ -24,6 +24,7 @@ from layrubnet.engine.program import Instruction
 from layrubnet.errors import LayrubError, nearest
 from layrubnet.memory.candidates import Candidate
 from layrubnet.memory.checkpoints import best_checkpoints
+from layrubnet.memory.compact import extras_offloaded, with_compact
 from layrubnet.memory.copies import Pace
 from layrubnet.memory.iteration import Decisions, Iteration
 from layrubnet.memory.lifetimes import Slot
@@ -91,10 +92,11 @@ def cheap_recomputes(iteration: Iteration) -> dict[str, Choice]:
     """Values that cheap layers can make again from what is kept anyway.
 
     Walks forward: a value can be rebuilt if all that its layer reads is persistent, waits for
-    backward itself, or can be rebuilt in at most four steps.
+    backward itself, or can be rebuilt in at most four steps. What is better off in a compact form
+    does not wait.
     """
     buffers, forward = iteration.buffers, iteration.forward
-    waiting = {c.name for c in iteration.candidates}
+    waiting = {c.name for c in iteration.candidates} - _better_compact(iteration)
     depth: dict[str, int] = {}
     chosen: dict[str, Choice] = {}
     for value in iteration.values:
@@ -113,17 +115,30 @@ def cheap_recomputes(iteration: Iteration) -> dict[str, Choice]:
     return chosen
 
 
+def _better_compact(iteration: Iteration) -> set[str]:
+    """Values whose compact form frees as much as the cheap repetitions that read them would."""
+    if not iteration.compacts:
+        return set()
+    saved = dict.fromkeys(iteration.compacts, 0)
+    for value in iteration.candidates:
+        writer = iteration.forward[value.writer]
+        if value.repeatable and _is_cheap(writer, iteration):
+            for read in saved.keys() & set(writer.reads):
+                saved[read] += value.nbytes
+    return {n for n, nbytes in saved.items() if nbytes <= iteration.by_name[n].nbytes}
+
+
 def _is_cheap(writer: Instruction, iteration: Iteration) -> bool:
     written = sum(iteration.buffers[n].nbytes for n in writer.writes if n in iteration.buffers)
     return writer.flops <= CHEAP * written / 4
 
 
 def _recompute(iteration: Iteration) -> Decisions:
-    return Decisions(cheap_recomputes(iteration))
+    return Decisions(with_compact(iteration, cheap_recomputes(iteration)))
 
 
 def _sublinear(iteration: Iteration) -> Decisions:
-    return Decisions(best_checkpoints(iteration))
+    return Decisions(with_compact(iteration, best_checkpoints(iteration)))
 
 
 def _min(iteration: Iteration) -> Decisions:
@@ -133,9 +148,13 @@ def _min(iteration: Iteration) -> Decisions:
     """
     repeated = cheap_recomputes(iteration)
     moved = _offloaded([c for c in iteration.candidates if c.name not in repeated])
-    options = [{**moved, **repeated}, dict(_offloaded(iteration.candidates))]
+    everything = _offloaded(iteration.candidates)
+    options = [{**moved, **repeated}, everything]
+    if iteration.compacts:
+        compact = [with_compact(iteration, choices) for choices in options]
+        options = [everything, *(extras_offloaded(iteration, choices) for choices in compact)]
     outlines = [iteration.outline(Decisions(choices, Pace(0, 0))) for choices in options]
-    best = min(outlines, key=lambda o: o.bound)
+    best = min(outlines, key=lambda o: (o.bound, o.timing.total))
     room = best.bound if len(best.slots) < MANY else int(best.bound * _EASY)
     return Decisions(best.decisions.choices, room=room)
 

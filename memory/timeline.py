@@ -126,6 +126,7 @@ def timeline(program: Program, plan: Plan) -> Timeline:
     """Read one step (forward and backward) of ``plan`` back."""
     schedule = _whole_step(plan)
     own = {id(i) for i in program.sections["forward"]}
+    own |= {id(a.forward) for a in program.alternatives.values()}
     instructions = schedule.instructions
     turn = 1 + max((n for n, i in enumerate(instructions) if id(i) in own), default=-1)
     persistent: dict[str, int] = {}

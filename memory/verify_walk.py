@@ -2,7 +2,8 @@
 
 The program says what every instruction must read: which buffer, in which version. The walk makes
 sure that every read finds it, that nothing is overwritten while a copy uses it, and that each
-instruction is the one the program wants, on the right operands.
+instruction is the one the program wants, on the right operands; or a layer's alternative, which is
+taken in forward and in backward or not at all.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from layrubnet.engine.program import Instruction, Program, Slot
+from layrubnet.engine.program import Buffer, Instruction, Program, Slot
 from layrubnet.errors import LayrubError
 from layrubnet.memory.plan import Plan, Schedule
 
@@ -75,6 +76,12 @@ class Walk:
     ) -> None:
         self.program, self.plan, self.schedule, self.where = program, plan, schedule, where
         self.external = external
+        self.buffers: Mapping[str, Buffer] = {
+            **program.buffers,
+            **{a.extra.name: a.extra for a in program.alternatives.values()},
+        }
+        self.compact: set[str] = set()
+        """Layers whose alternative ran in forward and not yet in backward."""
         self.spans = {
             n: (schedule.offsets[n], schedule.offsets[n] + b.nbytes)
             for n, b in schedule.buffers.items()
@@ -118,12 +125,16 @@ class Walk:
                     instruction.target,
                 ):
                     raise self.fail(f"the program wants {wanted} here")
-                self._compute(instruction, wanted, None)
+                self._compute(instruction, self._form(instruction, wanted), None)
         missing = next(following, None)
         if missing is not None:
             raise PlanError(f"the plan leaves out {missing}", where=self.where)
         if self.flying:
             raise PlanError(f"nobody waits for {sorted(self.flying)}", where=self.where)
+        if self.compact:
+            raise PlanError(
+                f"compact forms without a use: {sorted(self.compact)}", where=self.where
+            )
         self._check_kept()
 
     def _fill_from_outside(self, original: Sequence[Instruction]) -> None:
@@ -146,6 +157,20 @@ class Walk:
                     raise PlanError(
                         f"{name!r} should stay readable and is overwritten", where=self.where
                     )
+
+    def _form(self, instruction: Instruction, wanted: Instruction) -> Instruction:
+        """What the program wants, or the alternative to it if that is what the plan runs."""
+        alternative = self.program.alternatives.get(wanted.target)
+        if alternative is None or wanted.op not in ("forward", "backward_data"):
+            return wanted
+        forward = wanted.op == "forward"
+        other = alternative.forward if forward else alternative.backward_data
+        taken = len(instruction.slots.get("saved", ())) == len(other.slots["saved"])
+        if not forward and taken != (wanted.target in self.compact):
+            raise self.fail("one form in forward, another in backward")
+        if taken:
+            (self.compact.add if forward else self.compact.remove)(wanted.target)
+        return other if taken else wanted
 
     # -- computing -------------------------------------------------------------------------------
 
@@ -189,7 +214,7 @@ class Walk:
 
     def _suits(self, mine: str, theirs: str) -> None:
         """Is the instance as large as the buffer it stands for, and of its type?"""
-        has, wants = self.schedule.buffers[mine], self.program.buffers[theirs]
+        has, wants = self.schedule.buffers[mine], self.buffers[theirs]
         if has is wants or (mine, theirs) in self.suited:
             return
         if (has.dtype, math.prod(has.shape)) != (wants.dtype, math.prod(wants.shape)):
@@ -286,7 +311,7 @@ class Walk:
             raise self.fail("a copy has one operand")
         (instance,) = operands
         span = self.spans.get(instance)
-        if span is None or name not in self.program.buffers:
+        if span is None or name not in self.buffers:
             raise self.fail("copies something that has no place in the arena")
         self._suits(instance, name)
         if instance in self.busy or any(f"{other} {name}" in self.flying for other in _COPIES):

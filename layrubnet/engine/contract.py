@@ -109,6 +109,19 @@ class Needs:
 
 
 @dataclass(frozen=True)
+class Compact:
+    """An exact short form of what backward reads: a plan may choose it.
+
+    Forward can also write ``saved``; then the gradient of the bottoms needs ``backward_data``
+    instead, and is the same to the bit. The layer sees which form runs by
+    ``"<name>" in io.saved``.
+    """
+
+    saved: Saved
+    backward_data: Needs
+
+
+@dataclass(frozen=True)
 class Alias:
     """Top data is a view of the data of ``bottom``; with ``diff`` the gradients share as well."""
 
@@ -133,6 +146,7 @@ class Contract:
     tops                   types of the tops
     blobs                  parameters and saved statistics (:class:`BlobDecl`)
     saved, state           extras kept for backward; values kept across iterations
+    compact                an exact short form of what ``backward_data`` reads (:class:`Compact`)
     forward_needs          what forward reads (``None``: every bottom, blob and state)
     backward_data          what the gradient of the bottoms needs; ``None``: not differentiable
     backward_weights       what the gradient of the blobs needs; ``None``: nothing to learn
@@ -153,6 +167,7 @@ class Contract:
     blobs: tuple[BlobDecl, ...] = ()
     saved: tuple[Saved, ...] = ()
     state: tuple[StateDecl, ...] = ()
+    compact: Compact | None = None
     forward_needs: Needs | None = None
     backward_data: Needs | None = None
     backward_weights: Needs | None = None

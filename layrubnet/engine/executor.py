@@ -10,6 +10,7 @@ from typing import Any
 from layrubnet.devices.base import Device
 from layrubnet.devices.scratch import Cache
 from layrubnet.engine.buffers import COUNTERS, LOSS, SCALARS
+from layrubnet.engine.contract import Contract
 from layrubnet.engine.copies import COPY_OPS, Copies
 from layrubnet.engine.graph import Node
 from layrubnet.engine.io import IO, Named, RandomSource, Slots
@@ -255,7 +256,7 @@ class Executor:
             dx=self._slot(slots.get("dx", ())),
             dy=self._slot(slots.get("dy", ())),
             dw=self._slot(slots.get("dw", ())),
-            saved=self._named((s.name for s in contract.saved), slots.get("saved", ()), what),
+            saved=self._named(_saved_names(contract), slots.get("saved", ()), what),
             state=self._named((s.name for s in contract.state), slots.get("state", ()), what),
             accumulate=instruction.accumulate,
             chunk=instruction.chunk,
@@ -318,3 +319,9 @@ class Executor:
                 lr_mult = values[0]
                 return lambda: rule.update(ops, y[0], x[1], history, x[0], lr_mult)
         raise AssertionError(instruction.op)
+
+
+def _saved_names(contract: Contract) -> Iterable[str]:
+    """The names of the extras in a slot, that of the compact form behind the others."""
+    compact = (contract.compact.saved,) if contract.compact is not None else ()
+    return (s.name for s in (*contract.saved, *compact))

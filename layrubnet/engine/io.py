@@ -39,11 +39,17 @@ class Slots:
 
 
 class Named:
-    """Arrays by name as attributes (``io.saved.mask``); an undeclared one is an error."""
+    """Arrays by name as attributes (``io.saved.mask``); an undeclared one is an error.
+
+    ``"mask" in io.saved`` tells which of two forms runs (see :class:`contract.Compact`).
+    """
 
     def __init__(self, arrays: dict[str, Any], what: str) -> None:
         self.__dict__.update(arrays)
         self._what = what
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.__dict__
 
     def __getattr__(self, name: str) -> Any:
         raise ContractError(

@@ -16,7 +16,14 @@ from layrubnet.engine.bulk import collector_paused
 from layrubnet.engine.contract import Needs, Scratch
 from layrubnet.engine.graph import Graph, Node, Value
 from layrubnet.engine.instructions import instruction
-from layrubnet.engine.program import Instruction, Operand, Program, Slot
+from layrubnet.engine.program import (
+    Alternative,
+    Buffer,
+    Instruction,
+    Operand,
+    Program,
+    Slot,
+)
 from layrubnet.engine.updates import UpdateRule, lower_updates
 
 _NOTHING = Needs()
@@ -55,6 +62,7 @@ class _Lowering:
         self.graph = graph
         self.options = options
         self.backward_data: dict[str, Instruction] = {}
+        self.alternatives: dict[str, Alternative] = {}
         self.scratch = {node.name: node.layer.prepare(ops) for node in graph.nodes}
 
     def run(self, train: bool, rule: UpdateRule | None) -> Program:
@@ -78,6 +86,7 @@ class _Lowering:
                 p.name: table.param_diff(p) for p in self.graph.params if train and p.needs_gradient
             },
             history=table.histories,
+            alternatives=self.alternatives,
         )
 
     # -- forward ---------------------------------------------------------------------------------
@@ -124,7 +133,7 @@ class _Lowering:
     def _pure_view(self, node: Node) -> bool:
         return bool(node.tops) and all(j in node.contract.alias for j in range(len(node.tops)))
 
-    def _forward_instruction(self, node: Node) -> Instruction:
+    def _forward_instruction(self, node: Node, extra: Slot = None) -> Instruction:
         needs = node.contract.forward_needs
         everything = Needs(
             bottoms=tuple(range(len(node.bottoms))),
@@ -137,6 +146,7 @@ class _Lowering:
             needs=needs or everything,
             y=self._tops(node),
             write_saved=True,
+            extra=extra,
         )
 
     def _update_state(self, node: Node) -> Instruction:
@@ -161,6 +171,7 @@ class _Lowering:
                     # Gradients of values are the same whether those of parameters accumulate.
                     if node.name not in self.backward_data:
                         self.backward_data[node.name] = self._backward_data(node)
+                        self._alternative(node)
                     out.append(self.backward_data[node.name])
         return out
 
@@ -207,8 +218,25 @@ class _Lowering:
             diffs[0] = self.table.diff(node.tops[0], fill=0.0)
         return tuple(diffs)
 
-    def _backward_data(self, node: Node) -> Instruction:
-        needs = node.contract.backward_data
+    def _alternative(self, node: Node) -> None:
+        """The layer's compact form; without one where how much of a top counts is known late."""
+        compact = node.contract.compact
+        if compact is None or any(v.type.extent for v in node.tops):
+            return
+        saved = compact.saved
+        name = f"{node.name}.{saved.name}"
+        buffer = Buffer(name, "saved", saved.shape, saved.dtype, layer=node.name)
+        extra = Operand(name, saved.shape, saved.dtype)
+        self.alternatives[node.name] = Alternative(
+            self._forward_instruction(node, extra),
+            self._backward_data(node, compact.backward_data, extra),
+            buffer,
+        )
+
+    def _backward_data(
+        self, node: Node, needs: Needs | None = None, extra: Slot = None
+    ) -> Instruction:
+        needs = needs or node.contract.backward_data
         assert needs is not None
         return self._make(
             "backward_data",
@@ -219,6 +247,7 @@ class _Lowering:
                 self.table.diff(v) if p else None
                 for v, p in zip(node.bottoms, node.propagate, strict=True)
             ),
+            extra=extra,
         )
 
     def _backward_weights(self, node: Node, written: set[str], first: bool) -> list[Instruction]:
@@ -324,7 +353,9 @@ class _Lowering:
         write_state: bool = False,
         accumulate: bool = False,
         chunk: tuple[int, int] | None = None,
+        extra: Slot = None,
     ) -> Instruction:
+        """``extra``: what a compact form saves, behind the other extras."""
         table, contract = self.table, node.contract
         states = [i for i, p in enumerate(node.params) if p.kind == "state"] if write_state else []
         slots: dict[str, tuple[Slot, ...]] = {
@@ -346,6 +377,8 @@ class _Lowering:
                 for s in contract.state
             ),
         }
+        if extra is not None:
+            slots["saved"] = (*slots["saved"], extra)
         if contract.random and op in ("forward", "backward_data"):
             slots["counters"] = (table.counters(),)
         written = ["dx", "dw"]

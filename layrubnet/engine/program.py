@@ -87,6 +87,18 @@ class Instruction:
         return f"{self.op}{more} {self.target}: {', '.join(self.reads)} -> {', '.join(self.writes)}"
 
 
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another form of two instructions of a layer with the same results, to be taken together.
+
+    ``forward`` also writes ``extra``, and ``backward_data`` reads that instead of more.
+    """
+
+    forward: Instruction
+    backward_data: Instruction
+    extra: Buffer
+
+
 SECTIONS = ("forward", "backward", "backward_accumulate", "update")
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     "single": ("forward", "backward", "update"),
@@ -105,7 +117,8 @@ class Program:
     ``sections`` hold the instructions; a *variant* (single, first, middle, last, test) is a
     sequence of sections. ``blob_data``/``blob_diff`` map a blob's name to the operand that holds
     its last version (what a user calls the blob). ``param_data``/``param_diff``/``history``: by
-    parameter name.
+    parameter name. ``alternatives``: by layer; what they add is in no section and not in
+    ``buffers``, since only a plan that takes them needs it.
     """
 
     graph: Graph
@@ -116,6 +129,7 @@ class Program:
     param_data: Mapping[str, Operand]
     param_diff: Mapping[str, Operand]
     history: Mapping[str, tuple[Operand, ...]]
+    alternatives: Mapping[str, Alternative] = field(default_factory=dict)
 
     def variant(self, name: str) -> tuple[Instruction, ...]:
         """The instructions of one iteration variant, in order."""

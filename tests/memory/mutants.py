@@ -438,6 +438,47 @@ def overwritten_output(plan: Plan, rng: random.Random) -> Plan | None:
     return changed(plan, offsets={**schedule.offsets, rng.choice(kept): schedule.offsets[last]})
 
 
+def _plain(schedule: Schedule, instruction: Instruction) -> Instruction:
+    """The usual form of one half of a compact ReLU."""
+    slots = {role: slot for role, slot in instruction.slots.items() if role != "saved"}
+    if instruction.op == "forward":
+        writes = tuple(n for n in instruction.writes if not n.endswith(".positive"))
+        return replace(instruction, slots=slots, writes=writes)
+    forward = next(
+        i for i in schedule.instructions if (i.op, i.target) == ("forward", instruction.target)
+    )
+    (gradient,) = (o for o in slots["dy"] if o is not None)
+    y = forward.slots["y"]
+    return replace(
+        instruction,
+        slots={**slots, "y": y},
+        reads=(y[0].buffer, gradient.buffer),  # type: ignore[union-attr]
+    )
+
+
+def _half_compact(op: str) -> Mutation:
+    def change(plan: Plan, rng: random.Random) -> Plan | None:
+        schedule = plan.schedules[PASS]
+        found = [
+            p
+            for p in places(schedule, op)
+            for n in (*schedule.instructions[p].reads, *schedule.instructions[p].writes)
+            if n.rstrip("~").endswith(".positive")
+        ]
+        if not found:
+            return None
+        position = rng.choice(found)
+        instructions = list(schedule.instructions)
+        instructions[position] = _plain(schedule, instructions[position])
+        return exchanged(plan, instructions)
+
+    return change
+
+
+MUTATIONS["compact_in_backward_only"] = _half_compact("forward")
+MUTATIONS["compact_in_forward_only"] = _half_compact("backward_data")
+
+
 # -- changes that may be harmless ----------------------------------------------------------------
 
 

@@ -55,6 +55,7 @@ def iteration_of(program: Program, base_scratch: int = ANY_SCRATCH) -> Iteration
         transient(program.buffers),
         CostModel(GPU),
         base_scratch=base_scratch,
+        alternatives=program.alternatives,
     )
 
 

@@ -51,7 +51,8 @@ def test_offloading_moves_bytes_and_recomputing_takes_time() -> None:
     assert hybrid.moved == hybrid.host > 0
     assert hybrid.seconds == pytest.approx(reuse.seconds + hybrid.stall)
     assert again.recompute > 0
-    assert again.seconds == pytest.approx(reuse.seconds + again.recompute)
+    # Not exactly: a ReLU in compact form reads a little less.
+    assert again.seconds == pytest.approx(reuse.seconds + again.recompute, rel=1e-3)
 
 
 def test_micro_batches_multiply_time_and_transfers() -> None:

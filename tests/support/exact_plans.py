@@ -1,4 +1,4 @@
-"""The best plan there is, by trying every mixture of keep, offload and recompute."""
+"""The best plan there is, by trying every mixture of keep, offload, recompute and compact form."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ def iteration_of(text: str) -> Iteration:
         transient(program.buffers),
         CostModel(GPU),
         base_scratch=device.base_scratch,
+        alternatives=program.alternatives,
     )
 
 
@@ -90,7 +91,9 @@ class Exact:
         self.iteration = iteration
         waiting = [c.name for c in iteration.candidates]
         options = [
-            tuple(Choice) if c.repeatable else (Choice.KEEP, Choice.OFFLOAD)
+            (Choice.KEEP, Choice.OFFLOAD)
+            + (Choice.RECOMPUTE,) * c.repeatable
+            + (Choice.COMPACT,) * (c.name in iteration.compacts)
             for c in iteration.candidates
         ]
         others = {
