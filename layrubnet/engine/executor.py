@@ -17,6 +17,7 @@ from layrubnet.engine.io import IO, Named, RandomSource, Slots
 from layrubnet.engine.poison import Poison
 from layrubnet.engine.program import Instruction, Operand, Program, Slot
 from layrubnet.engine.updates import UpdateRule
+from layrubnet.errors import LayrubError
 from layrubnet.memory.plan import Plan, Schedule
 
 Hook = Callable[[Instruction], None]
@@ -148,7 +149,14 @@ class Executor:
             scratch.reset(limit, instruction.target, begin)
             if poison is not None:
                 poison.scratch(begin, limit)
-            step()
+            try:
+                step()
+            except LayrubError:
+                raise
+            except Exception as error:  # most likely in the user's own layer: say which
+                node = self._nodes.get(instruction.target)
+                error.add_note(f"in {instruction.op} of {node.layer.where if node else 'the net'}")
+                raise
             if hook is not None:
                 hook(instruction)
             if poison is not None:

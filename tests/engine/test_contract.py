@@ -212,6 +212,24 @@ def test_an_undeclared_read_is_an_error_that_says_what_to_declare() -> None:
         net.backward()
 
 
+def test_an_error_in_a_layer_names_the_layer() -> None:
+    from layrubnet.engine.contract import Contract
+    from layrubnet.engine.layer import Layer, register
+
+    @register("StubBroken")
+    class Broken(Layer):
+        def infer(self, bottoms):  # type: ignore[no-untyped-def]
+            return Contract(tops=(bottoms[0],))
+
+        def forward(self, ops, io):  # type: ignore[no-untyped-def]
+            raise ZeroDivisionError("oops")
+
+    net = make_net(given("x", 2, 3) + layer("broken", "StubBroken", "x", "y"))
+    with pytest.raises(ZeroDivisionError) as caught:
+        net.forward()
+    assert caught.value.__notes__ == ["in forward of layer 'broken'"]
+
+
 def test_every_buffer_of_the_plan_has_its_own_place() -> None:
     made = program(
         given("x", 12, 8)
