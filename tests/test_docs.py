@@ -51,7 +51,10 @@ def test_every_layer_has_an_example_that_is_true(name: str) -> None:
 def modules() -> list[str]:
     """Every module of the package, the subpackages mapped from folders at the top included."""
     names = []
-    for package in ("layrubnet", *(f"layrubnet.{p}" for p in ("comm", "layers", "memory", "solvers"))):
+    for package in (
+        "layrubnet",
+        *(f"layrubnet.{p}" for p in ("comm", "layers", "memory", "solvers")),
+    ):
         names.append(package)
         path = importlib.import_module(package).__path__
         names += [info.name for info in pkgutil.walk_packages(path, f"{package}.")]
