@@ -7,15 +7,16 @@ no later decision about memory can change a bit of the result.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from layrubnet.engine.buffers import BufferTable
 from layrubnet.engine.bulk import collector_paused
-from layrubnet.engine.contract import Needs, Scratch
-from layrubnet.engine.graph import Graph, Node, Value
+from layrubnet.engine.contract import Needs
+from layrubnet.engine.graph import Graph, Node
 from layrubnet.engine.instructions import instruction
+from layrubnet.engine.layer_instructions import LayerInstructions
 from layrubnet.engine.program import (
     Alternative,
     Buffer,
@@ -25,8 +26,6 @@ from layrubnet.engine.program import (
     Slot,
 )
 from layrubnet.engine.updates import UpdateRule, lower_updates
-
-_NOTHING = Needs()
 
 
 @dataclass(frozen=True)
@@ -69,6 +68,7 @@ class _Lowering:
         table = self.table = BufferTable(
             self.graph, train=train, in_place=self.options.named_in_place
         )
+        self.make = LayerInstructions(table, self.scratch)
         sections: dict[str, tuple[Instruction, ...]] = {"forward": tuple(self._forward())}
         if train:
             sections["backward"] = tuple(self._backward(first=True))
@@ -96,7 +96,7 @@ class _Lowering:
         last = self.graph.last_values()
         for node in self.graph.nodes:
             if node.contract.loads:
-                out.append(self._make("load", node, y=self._tops(node)))
+                out.append(self.make.make("load", node, y=self.make.tops(node)))
             elif node.layer.type == "Input":
                 out += self._inputs(node, last)
             elif not self._pure_view(node):
@@ -140,11 +140,11 @@ class _Lowering:
             blobs=tuple(range(len(node.params))),
             state=tuple(s.name for s in node.contract.state),
         )
-        return self._make(
+        return self.make.make(
             "forward",
             node,
             needs=needs or everything,
-            y=self._tops(node),
+            y=self.make.tops(node),
             write_saved=True,
             extra=extra,
         )
@@ -152,7 +152,7 @@ class _Lowering:
     def _update_state(self, node: Node) -> Instruction:
         needs = node.contract.update_state
         assert needs is not None
-        return self._make("update_state", node, needs=needs, write_state=True)
+        return self.make.make("update_state", node, needs=needs, write_state=True)
 
     # -- backward --------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class _Lowering:
     ) -> Instruction:
         needs = needs or node.contract.backward_data
         assert needs is not None
-        return self._make(
+        return self.make.make(
             "backward_data",
             node,
             needs=needs,
@@ -321,7 +321,7 @@ class _Lowering:
     ) -> Instruction:
         if chunk is not None and not last:
             targets = (targets[0], *([None] * (len(targets) - 1)))
-        return self._make(
+        return self.make.make(
             "backward_weights",
             node,
             needs=needs,
@@ -330,102 +330,3 @@ class _Lowering:
             accumulate=accumulate,
             chunk=chunk,
         )
-
-    # -- making one instruction ------------------------------------------------------------------
-
-    def _tops(self, node: Node) -> tuple[Slot, ...]:
-        return tuple(self.table.data(v) for v in node.tops)
-
-    def _param_slot(self, node: Node, index: int) -> Operand:
-        return self.table.param(node.params[index], shape=node.contract.blobs[index].shape)
-
-    def _make(
-        self,
-        op: str,
-        node: Node,
-        *,
-        needs: Needs = _NOTHING,
-        y: tuple[Slot, ...] | None = None,
-        dx: tuple[Slot, ...] = (),
-        dy: tuple[Slot, ...] = (),
-        dw: tuple[Slot, ...] = (),
-        write_saved: bool = False,
-        write_state: bool = False,
-        accumulate: bool = False,
-        chunk: tuple[int, int] | None = None,
-        extra: Slot = None,
-    ) -> Instruction:
-        """``extra``: what a compact form saves, behind the other extras."""
-        table, contract = self.table, node.contract
-        states = [i for i, p in enumerate(node.params) if p.kind == "state"] if write_state else []
-        slots: dict[str, tuple[Slot, ...]] = {
-            "x": _pick(node.bottoms, needs.bottoms, table.data),
-            "y": y if y is not None else _pick(node.tops, needs.tops, table.data),
-            "w": tuple(
-                self._param_slot(node, i) if i in needs.blobs or i in states else None
-                for i in range(len(node.params))
-            ),
-            "dx": dx,
-            "dy": dy,
-            "dw": dw,
-            "saved": tuple(
-                table.saved(node, s) if write_saved or s.name in needs.saved else None
-                for s in contract.saved
-            ),
-            "state": tuple(
-                table.state(node, s) if write_state or s.name in needs.state else None
-                for s in contract.state
-            ),
-        }
-        if extra is not None:
-            slots["saved"] = (*slots["saved"], extra)
-        if contract.random and op in ("forward", "backward_data"):
-            slots["counters"] = (table.counters(),)
-        written = ["dx", "dw"]
-        written += ["y"] if y is not None else []
-        written += ["saved"] if write_saved else []
-        written += ["state"] if write_state else []
-        scratch: Scratch = self.scratch[node.name]
-        return instruction(
-            op,
-            node.name,
-            slots,
-            written=tuple(written),
-            also_written=tuple(self._param_slot(node, i) for i in states),
-            scratch=getattr(scratch, op, 0),
-            flops=getattr(contract.flops, op, 0.0),
-            accumulate=accumulate,
-            chunk=chunk,
-            shares=self._shares(op, node, slots),
-            repeatable=op == "forward" and contract.repeatable,
-        )
-
-    def _shares(
-        self, op: str, node: Node, slots: Mapping[str, tuple[Slot, ...]]
-    ) -> tuple[tuple[str, str], ...]:
-        """Which results may take the place of which operands, by the layer's contract."""
-        if op == "forward":
-            pairs = [("y", top, "x", bottom) for top, bottom in node.contract.inplace.items()]
-        elif op == "backward_data":
-            pairs = [("dx", b, "dy", t) for b, t in node.contract.inplace_diff.items()]
-        else:
-            return ()
-        found = []
-        for to, i, source, j in pairs:
-            written, read = slots[to][i], slots[source][j]
-            if written is None or read is None:
-                continue
-            # A layer that reads one buffer twice (through a Split) would find half of it written.
-            others = (o for slot in slots.values() for o in slot if o is not None)
-            if sum(o.buffer == read.buffer for o in others) == 1:
-                found.append((written.buffer, read.buffer))
-        return tuple(found)
-
-
-def _pick(
-    values: Sequence[Value], wanted: Sequence[int], make: Callable[[Value], Operand]
-) -> tuple[Slot, ...]:
-    """The operands of the wanted values, None in place of the others."""
-    if not wanted:
-        return (None,) * len(values)
-    return tuple(make(value) if j in wanted else None for j, value in enumerate(values))
