@@ -14,8 +14,10 @@ from layrubnet.engine.program import Instruction
 class Figures:
     """Speeds of a device: floating-point operations, memory, and copies to and from the host.
 
-    All per second; ``launch`` is seconds that every instruction takes besides. The defaults are
-    those of a data-centre GPU on PCI Express 3.
+    All per second; ``launch`` is seconds that every instruction takes besides. ``drag`` is the
+    share of a copy's time by which it slows down the computation beside it: none where an engine
+    of its own copies, but a CPU's cores share the memory. The defaults are those of a data-centre
+    GPU on PCI Express 3; the CPU's were measured on one thread.
     """
 
     name: str = "gpu"
@@ -24,10 +26,11 @@ class Figures:
     to_host: float = 12e9
     from_host: float = 12e9
     launch: float = 5e-6
+    drag: float = 0.0
 
 
 GPU = Figures()
-CPU = Figures("cpu", flops=80e9, memory=8e9, to_host=1e9, from_host=1.5e9, launch=20e-6)
+CPU = Figures("cpu", flops=40e9, memory=4e9, to_host=2e9, from_host=2.5e9, launch=20e-6, drag=0.5)
 
 
 def operand_bytes(instruction: Instruction) -> int:

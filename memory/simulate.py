@@ -27,9 +27,11 @@ def simulate(
     """Run the queues on paper.
 
     A copy starts when its queue is free and the computation has come to where it was issued; a
-    ``wait`` holds the computation up until that copy is done: what that costs is the stall.
+    ``wait`` holds the computation up until that copy is done: what that costs is the stall. What
+    copies slow the computation down (``Figures.drag``) counts as computing.
     """
     now = compute = again = stall = 0.0
+    drag = cost.figures.drag
     free = {"offload": 0.0, "fetch": 0.0}
     busy = {"offload": 0.0, "fetch": 0.0}
     done: dict[str, float] = {}
@@ -40,6 +42,8 @@ def simulate(
             took = cost.copy_seconds(op, buffers[buffer].nbytes)
             free[op] = max(free[op], now) + took
             busy[op] += took
+            now += took * drag
+            compute += took * drag
             done[f"{op} {instruction.target}"] = free[op]
         elif op == "wait":
             late = max(0.0, done[instruction.target] - now)
