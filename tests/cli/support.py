@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -128,14 +129,25 @@ def start(argv: Sequence[object], cwd: Path, **options: object) -> subprocess.Po
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_hear_interrupts,
         **options,  # type: ignore[call-overload]
     )
+
+
+def _hear_interrupts() -> None:
+    """A shell's background job ignores SIGINT, and hands that down to its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def complete(argv: Sequence[object], cwd: Path, **options: object) -> Result:
     """Run ``python -m layrubnet`` to its end."""
     process = start(argv, cwd, **options)
-    out, err = process.communicate(timeout=120)
+    try:
+        out, err = process.communicate(timeout=120)
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
     return Result(process.returncode, out, err)
 
 
